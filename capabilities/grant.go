@@ -1,0 +1,105 @@
+package capabilities
+
+import (
+	"path"
+	"slices"
+)
+
+// Access says what a package asks of a volume, or is given.
+type Access uint8
+
+// The accesses of a volume, weakest first.
+const (
+	NoAccess Access = iota
+	ReadAccess
+	WriteAccess
+)
+
+// String returns "none", "read" or "write".
+func (a Access) String() string {
+	switch a {
+	case NoAccess:
+		return "none"
+	case ReadAccess:
+		return "read"
+	case WriteAccess:
+		return "write"
+	}
+	return "invalid"
+}
+
+// MarshalText writes "none", "read" or "write".
+func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// VolumeGrant is the access to one volume.
+type VolumeGrant struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"` // where the guest sees it, absolute
+	Access Access `json:"access"`
+}
+
+// Policy is what a package requests, cut down to what the operator allows.
+// The zero Policy allows nothing.
+type Policy struct {
+	Volumes        []VolumeGrant
+	OptionalWrites []string // slash patterns ([path.Match]) below a volume; refused with EROFS instead of a stop
+}
+
+// Grant is the authority of one call: the claim that is held against it, and
+// what it may touch. The zero Grant may touch nothing.
+type Grant struct {
+	Claim          Effective     `json:"claim"`
+	Volumes        []VolumeGrant `json:"volumes"`
+	OptionalWrites []string      `json:"optionalWrites,omitempty"`
+}
+
+// Derive returns the grant of a tool: its effective claim, and the policy cut
+// down to what that claim can use. A read-only tool holds no volume for
+// writing, whatever was requested.
+func Derive(e Effective, p Policy) Grant {
+	g := Grant{Claim: e, Volumes: slices.Clone(p.Volumes), OptionalWrites: slices.Clone(p.OptionalWrites)}
+	for i := range g.Volumes {
+		if e.ReadOnly {
+			g.Volumes[i].Access = min(g.Volumes[i].Access, ReadAccess)
+		}
+	}
+	return g
+}
+
+// Volume returns the access to the volume of that name; NoAccess for a volume
+// that was not granted.
+func (g Grant) Volume(name string) Access {
+	for _, v := range g.Volumes {
+		if v.Name == name {
+			return v.Access
+		}
+	}
+	return NoAccess
+}
+
+// optional reports whether the operator lists the guest path as a write that
+// a read-only tool may try in vain.
+func (g Grant) optional(volume, object string) bool {
+	for _, v := range g.Volumes {
+		if v.Name != volume {
+			continue
+		}
+		rel := relative(v.Path, object)
+		for _, p := range g.OptionalWrites {
+			if ok, err := path.Match(p, rel); err == nil && ok {
+				return true
+			}
+			if ok, err := path.Match(p, path.Base(rel)); err == nil && ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func relative(root, object string) string {
+	if len(object) > len(root) && object[:len(root)] == root && object[len(root)] == '/' {
+		return object[len(root)+1:]
+	}
+	return object
+}

@@ -1,0 +1,104 @@
+package capabilities
+
+import "sync"
+
+// maxDenials bounds how many distinct denials a call's record lists; all are
+// counted. A guest chooses how many it causes, the host pays for the record.
+const maxDenials = 64
+
+// Ledger judges the attempts of one call under its grant and records what it
+// refuses before the guest hears of it. What is recorded is never taken back.
+// It is safe for concurrent use.
+type Ledger struct {
+	grant  Grant
+	notify Notify
+
+	mu         sync.Mutex
+	violations []Violation
+	denials    []Denial
+	seen       map[Denial]struct{}
+	denied     map[Capability]int
+}
+
+// Notify receives each violation and each distinct denial as it is recorded,
+// before the guest is stopped or told. Nil functions are not called.
+type Notify struct {
+	Violation func(Violation)
+	Denial    func(Denial)
+}
+
+// NewLedger returns the empty ledger of a call that holds the grant.
+func NewLedger(g Grant, n Notify) *Ledger {
+	return &Ledger{grant: g, notify: n, seen: map[Denial]struct{}{}, denied: map[Capability]int{}}
+}
+
+// Grant returns the authority of the call.
+func (l *Ledger) Grant() Grant { return l.grant }
+
+// Attempt decides on an attempt. It returns nil when it is allowed, a
+// [*Violation] when the claim excludes it, and an [Errno] when it is denied;
+// the last two are in the record when it returns.
+func (l *Ledger) Attempt(a Attempt) error {
+	v := l.grant.Decide(a)
+	switch v.Decision {
+	case Allow:
+		return nil
+	case Violate:
+		return l.Violate(Violation{Hint: v.Hint, Operation: a.Operation, Object: a.Object, Phase: PhaseOperation})
+	case Deny:
+	}
+	return l.Deny(Denial{Capability: v.Capability, Operation: a.Operation, Object: a.Object, Errno: v.Errno})
+}
+
+// Violate records a violation and returns it as an error.
+func (l *Ledger) Violate(v Violation) error {
+	l.mu.Lock()
+	l.violations = append(l.violations, v)
+	l.mu.Unlock()
+	if l.notify.Violation != nil {
+		l.notify.Violation(v)
+	}
+	return &v
+}
+
+// Deny records a denial and returns its errno as an error.
+func (l *Ledger) Deny(d Denial) error {
+	l.mu.Lock()
+	l.denied[d.Capability]++
+	_, known := l.seen[d]
+	fresh := !known && len(l.denials) < maxDenials
+	if fresh {
+		l.seen[d] = struct{}{}
+		l.denials = append(l.denials, d)
+	}
+	l.mu.Unlock()
+	if fresh && l.notify.Denial != nil {
+		l.notify.Denial(d)
+	}
+	return d.Errno
+}
+
+// Violations returns the violations so far, first one first.
+func (l *Ledger) Violations() []Violation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Violation{}, l.violations...)
+}
+
+// Denials returns the distinct denials so far, at most 64, first one first.
+func (l *Ledger) Denials() []Denial {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Denial{}, l.denials...)
+}
+
+// Denied returns how many attempts were denied, by capability.
+func (l *Ledger) Denied() map[Capability]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := make(map[Capability]int, len(l.denied))
+	for c, n := range l.denied {
+		m[c] = n
+	}
+	return m
+}

@@ -1,0 +1,56 @@
+package runtime
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+)
+
+// Outcome is how a call ended. The values are the label values of the metric
+// sandboxd_calls_total.
+type Outcome string
+
+// The outcomes of calls.
+const (
+	OK        Outcome = "ok"
+	ToolError Outcome = "tool_error" // isError, an exit status other than 0, a trap
+	Violation Outcome = "violation"
+	Refused   Outcome = "refused" // the operator's policy, or there is no such tool
+	Timeout   Outcome = "timeout"
+	Limit     Outcome = "limit"
+	Conflict  Outcome = "conflict"
+	HostError Outcome = "host_error"
+)
+
+// Request is one call of a tool.
+type Request struct {
+	Tool      string
+	Arguments json.RawMessage // a JSON object; empty: {}
+	DryRun    bool            // judge and show, commit nothing
+}
+
+// Result is what a call came to. Its JSON form is what `sandboxd call --json`
+// prints.
+type Result struct {
+	CallID    string                   `json:"callId"`
+	Outcome   Outcome                  `json:"outcome"`
+	Committed bool                     `json:"committed"`
+	Effects   []capabilities.Effect    `json:"effects"`
+	Violation *capabilities.Violation  `json:"violation"` // the first one
+	Denials   []capabilities.Denial    `json:"denials"`
+	Output    Output                   `json:"result"`
+	All       []capabilities.Violation `json:"-"` // every violation seen
+	Stderr    []byte                   `json:"-"` // the guest's log, cut to the output limit
+	Duration  time.Duration            `json:"-"`
+	Err       error                    `json:"-"` // what stopped the call, for the host's log; nil after OK
+}
+
+// Output is an MCP CallToolResult (schema.ts, CallToolResult) whose text is
+// valid UTF-8 and whose _meta holds no key under the project's prefix.
+type Output struct {
+	Content           []json.RawMessage          `json:"content"`
+	StructuredContent json.RawMessage            `json:"structuredContent,omitempty"`
+	IsError           bool                       `json:"isError,omitempty"`
+	Meta              map[string]json.RawMessage `json:"_meta,omitempty"`
+}
