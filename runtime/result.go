@@ -43,7 +43,10 @@ type Result struct {
 	All       []capabilities.Violation `json:"-"` // every violation seen
 	Stderr    []byte                   `json:"-"` // the guest's log, cut to the output limit
 	Duration  time.Duration            `json:"-"`
-	Err       error                    `json:"-"` // what stopped the call, for the host's log; nil after OK
+	// DroppedMeta counts the guest's _meta keys that carried the project's
+	// prefix and were dropped.
+	DroppedMeta int   `json:"-"`
+	Err         error `json:"-"` // what stopped the call, for the host's log; nil after OK
 }
 
 // Output is an MCP CallToolResult (schema.ts, CallToolResult) whose text is

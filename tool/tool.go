@@ -35,6 +35,9 @@ type Manifest struct {
 	Limits      Limits
 	Labels      map[string]string
 	Warmup      *Warmup
+	// Warnings are one line each, for people: claims that contradict themselves,
+	// and requests that are kept but not supported yet.
+	Warnings []string
 }
 
 // Source says how the module is built.
@@ -57,47 +60,54 @@ type Definition struct {
 // Requests is what a package would like to have. It gets what is requested and
 // allowed.
 type Requests struct {
-	Volumes        []VolumeRequest
-	KV             bool
-	SQL            []string
-	HTTP           []HTTPRequest
-	Services       []string
-	Outbox         []string // hosts
-	Env            []string
-	SessionScratch int64 // bytes
-	Session        bool
-	Setup          bool
+	Volumes        []VolumeRequest `json:"volumes"`
+	KV             bool            `json:"kv"`
+	SQL            []string        `json:"sql"`
+	HTTP           []HTTPRequest   `json:"http"`
+	Services       []string        `json:"services"`
+	Outbox         []string        `json:"outbox"` // hosts
+	Env            []string        `json:"env"`
+	SessionScratch int64           `json:"sessionScratch"` // bytes
+	Session        bool            `json:"session"`
+	Setup          bool            `json:"setup"`
 }
 
 // VolumeRequest asks for a folder at a path of the guest.
 type VolumeRequest struct {
-	Name   string
-	Path   string              // absolute, clean, not / and not below /tmp or /session
-	Access capabilities.Access // ReadAccess or WriteAccess; NoAccess: what the tools' claims can use
+	Name   string              `json:"name"`
+	Path   string              `json:"path"`   // absolute, clean, not / and not below /tmp or /session
+	Access capabilities.Access `json:"access"` // ReadAccess or WriteAccess; NoAccess: what the tools' claims can use
 }
 
 // HTTPRequest asks for requests to a host.
 type HTTPRequest struct {
-	Host    string
-	Methods []string
-	Paths   []string
-	Secret  string
+	Host    string   `json:"host"`
+	Methods []string `json:"methods"`
+	Paths   []string `json:"paths"`
+	Secret  string   `json:"secret"`
 }
 
 // Relaxations are requested exceptions from the additive and idempotent rules;
 // none applies before it is approved.
 type Relaxations struct {
-	Volatile    []string
-	History     []History
-	Transitions []Transition
-	Recoverable time.Duration
+	Volatile    []string      `json:"volatile"`
+	History     []History     `json:"history"`
+	Transitions []Transition  `json:"transitions"`
+	Recoverable time.Duration `json:"recoverable"`
 }
 
 // History is an overwrite whose old bytes are kept under another path.
-type History struct{ Of, Under string }
+type History struct {
+	Of    string `json:"of"`
+	Under string `json:"under"`
+}
 
 // Transition is one declared change of a scalar.
-type Transition struct{ At, From, To string }
+type Transition struct {
+	At   string `json:"at"`
+	From string `json:"from"`
+	To   string `json:"to"`
+}
 
 // Warmup is a call made before a module is imaged.
 type Warmup struct {
@@ -108,12 +118,12 @@ type Warmup struct {
 // Limits bound one call. Zero fields of a manifest take the default; the
 // operator may lower each.
 type Limits struct {
-	Memory  int64         // bytes of guest memory; default 64 MiB, at most 1 GiB
-	Timeout time.Duration // wall clock; default 5 s, at most 10 min
-	Output  int64         // bytes of standard output, and of standard error; default 1 MiB, at most 64 MiB
-	Fuel    uint64        // 0: not limited
-	Writes  int64         // bytes held in overlays; default 64 MiB, at most 1 GiB
-	Files   int64         // changed files; default 1000, at most 100000
+	Memory  int64         `json:"memory"`  // bytes of guest memory; default 64 MiB, at most 1 GiB
+	Timeout time.Duration `json:"timeout"` // wall clock; default 5 s, at most 10 min
+	Output  int64         `json:"output"`  // bytes of standard output, and of standard error; default 1 MiB, at most 64 MiB
+	Fuel    uint64        `json:"fuel"`    // 0: not limited
+	Writes  int64         `json:"writes"`  // bytes held in overlays; default 64 MiB, at most 1 GiB
+	Files   int64         `json:"files"`   // changed files; default 1000, at most 100000
 }
 
 // Package is a manifest with its module.

@@ -60,6 +60,9 @@ type Stamp struct {
 	ModTime time.Time   `json:"modTime,omitzero"`
 	Changed time.Time   `json:"changed,omitzero"` // status change time, where the system has one
 	Inode   uint64      `json:"inode,omitempty"`
+	// Digest is the hex SHA-256 of the content, of a file that was changed so
+	// shortly before it was stamped that its times cannot tell a further change.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Base is the committed state of a volume, for reading. Names are slash

@@ -1,0 +1,132 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
+)
+
+// Volume is the authority of one call over one tree of files.
+type Volume struct {
+	name    string
+	mount   string
+	tree    *volume.Overlay // nil when sealed
+	ledger  *capabilities.Ledger
+	access  capabilities.Access
+	claimed bool // the tool claims to be read-only, and this is environment
+	scratch bool
+}
+
+// SealedError is an operation on a volume before the request was delivered.
+// The guest is stopped: what it read then would be frozen into its image.
+type SealedError struct {
+	Operation capabilities.Operation
+	Path      string // guest path
+}
+
+// Error returns one line that names operation and path.
+func (e *SealedError) Error() string {
+	return fmt.Sprintf("volume touched before the request: %s of %q", e.Operation, e.Path)
+}
+
+// New returns the authority over the volume of that name, as the grant of the
+// ledger gives it. The guest sees the tree at mount, an absolute path.
+func New(name, mount string, o *volume.Overlay, l *capabilities.Ledger) *Volume {
+	g := l.Grant()
+	return &Volume{name: name, mount: mount, tree: o, ledger: l, access: g.Volume(name), claimed: g.Claim.ReadOnly}
+}
+
+// Scratch returns the call's own temporary tree. It is no environment:
+// writing to it is never judged, and a spent budget is ENOSPC and a denial.
+func Scratch(mount string, o *volume.Overlay, l *capabilities.Ledger) *Volume {
+	return &Volume{name: "scratch", mount: mount, tree: o, ledger: l, access: capabilities.WriteAccess, scratch: true}
+}
+
+// Sealed returns a volume that can be enumerated and nothing else: every
+// operation on it is a [*SealedError].
+func Sealed(name, mount string) *Volume {
+	return &Volume{name: name, mount: mount}
+}
+
+// Name returns the name under which the volume was granted.
+func (v *Volume) Name() string { return v.name }
+
+// Mount returns the absolute guest path of the root.
+func (v *Volume) Mount() string { return v.mount }
+
+// Sealed reports whether the volume can be enumerated only.
+func (v *Volume) Sealed() bool { return v.tree == nil }
+
+// Root returns a handle of the root directory.
+func (v *Volume) Root() *Handle {
+	h := &Handle{volume: v, kind: volume.Dir, read: true}
+	if v.tree != nil {
+		h.node = v.tree.Root()
+	}
+	return h
+}
+
+// barred reports whether nothing of the volume may be looked at: it is sealed,
+// or it was not granted. No name in such a tree shows.
+func (v *Volume) barred() bool {
+	return v.Sealed() || v.access < capabilities.ReadAccess
+}
+
+// refuse records and returns what an operation on a barred volume comes to.
+func (v *Volume) refuse(op capabilities.Operation, object string) error {
+	if v.Sealed() {
+		return &SealedError{Operation: op, Path: object}
+	}
+	return v.ledger.Deny(capabilities.Denial{
+		Capability: capabilities.CapVolume, Operation: op, Object: object, Errno: capabilities.EACCES,
+	})
+}
+
+// attempt has a change judged before it is made.
+func (v *Volume) attempt(op capabilities.Operation, object string) error {
+	return v.judge(capabilities.Attempt{Operation: op, Object: object})
+}
+
+func (v *Volume) judge(a capabilities.Attempt) error {
+	if v.scratch {
+		return nil
+	}
+	a.Volume = v.name
+	return v.ledger.Attempt(a)
+}
+
+// translate turns an error of the tree into what the guest is told.
+func (v *Volume) translate(err error, op capabilities.Operation, object string) error {
+	if isEscape(err) {
+		return v.escape(op, object)
+	}
+	if _, spent := errors.AsType[*volume.LimitError](err); spent && v.scratch {
+		return v.ledger.Deny(capabilities.Denial{
+			Capability: capabilities.CapScratch, Operation: capabilities.OpWrite,
+			Object: v.mount, Errno: capabilities.ENOSPC,
+		})
+	}
+	return err
+}
+
+func (v *Volume) escape(op capabilities.Operation, object string) error {
+	return v.ledger.Attempt(capabilities.Attempt{Operation: op, Object: object, Volume: v.name, Escape: true})
+}
+
+// object returns the guest path of a node.
+func (v *Volume) object(n *volume.Node) string {
+	return path.Join(v.mount, v.tree.Path(n))
+}
+
+// place returns the guest path of a name that may not exist.
+func (v *Volume) place(p volume.Place) string {
+	if p.Node != nil {
+		return v.object(p.Node)
+	}
+	return path.Join(v.mount, v.tree.Path(p.Parent), p.Name)
+}
+
+func isEscape(err error) bool { return errors.Is(err, volume.ErrEscape) }

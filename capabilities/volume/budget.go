@@ -1,0 +1,74 @@
+package volume
+
+import "sync"
+
+// The resources that a [LimitError] names.
+const (
+	limitWrites = "writes"
+	limitFiles  = "files"
+	limitPaths  = "paths"
+)
+
+// LimitError says which budget of a call ran out.
+type LimitError struct {
+	Resource string // "writes" (bytes), "files", or "paths" (names looked at)
+}
+
+// Error names the resource.
+func (e *LimitError) Error() string { return e.Resource + " limit reached" }
+
+// Budget is how much a call may hold in overlays. The zero value allows
+// nothing. It is safe for concurrent use; it must not be copied once used.
+type Budget struct {
+	Bytes int64 // bytes held in memory, and by how much files may grow
+	Files int64 // files, links and directories made, changed, moved or removed
+
+	mu   sync.Mutex
+	used cost
+}
+
+// cost is what a node holds of a budget.
+type cost struct {
+	bytes int64 // memory
+	grown int64 // length of files beyond what the base has; holes cost no memory
+	files int64
+}
+
+func (c cost) plus(d cost) cost {
+	return cost{c.bytes + d.bytes, c.grown + d.grown, c.files + d.files}
+}
+
+func (c cost) negative() cost { return cost{-c.bytes, -c.grown, -c.files} }
+
+// Used returns the bytes of memory and the number of files that the overlays
+// of the call hold now.
+func (b *Budget) Used() (bytes, files int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used.bytes, b.used.files
+}
+
+// take adds c to what is used, or returns a [*LimitError] and changes nothing.
+// Giving back, with negative costs, always succeeds. A nil budget is empty.
+func (b *Budget) take(c cost) error {
+	if b == nil {
+		b = &Budget{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.used.plus(c)
+	switch {
+	case c.bytes > 0 && next.bytes > b.Bytes, c.grown > 0 && next.grown > b.Bytes:
+		return &LimitError{Resource: limitWrites}
+	case c.files > 0 && next.files > b.Files:
+		return &LimitError{Resource: limitFiles}
+	}
+	b.used = next
+	return nil
+}
+
+// give returns what take took.
+func (b *Budget) give(c cost) {
+	// A negative cost is never refused.
+	_ = b.take(c.negative())
+}

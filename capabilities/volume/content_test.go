@@ -1,0 +1,210 @@
+package volume
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+)
+
+// TestBodyLikeBytes compares a body with a slice of bytes.
+func TestBodyLikeBytes(t *testing.T) {
+	old := bytes.Repeat([]byte("0123456789abcdef-"), 3*chunkSize/17)
+	rapid.Check(t, func(t *rapid.T) {
+		base := old[:rapid.SampledFrom([]int{0, 1, chunkSize, chunkSize + 1, len(old)}).Draw(t, "base")]
+		b := body{keep: int64(len(base)), size: int64(len(base))}
+		want := bytes.Clone(base)
+		src := func() (io.ReaderAt, error) { return bytes.NewReader(base), nil }
+		var held int64
+		take := func(n int64) error { held += n; return nil }
+		t.Repeat(map[string]func(*rapid.T){
+			"write": func(t *rapid.T) {
+				off := rapid.IntRange(0, 4*chunkSize).Draw(t, "off")
+				p := bytes.Repeat([]byte("#"), rapid.SampledFrom([]int{1, 7, 600, chunkSize, 2*chunkSize + 1}).Draw(t, "n"))
+				n, err := b.writeAt(src, take, p, int64(off))
+				if n != len(p) || err != nil {
+					t.Fatal(n, err)
+				}
+				if off+len(p) > len(want) {
+					want = append(want, make([]byte, off+len(p)-len(want))...)
+				}
+				copy(want[off:], p)
+			},
+			"truncate": func(t *rapid.T) {
+				size := rapid.IntRange(0, 4*chunkSize).Draw(t, "size")
+				held -= b.truncate(int64(size))
+				if size > len(want) {
+					want = append(want, make([]byte, size-len(want))...)
+				}
+				want = want[:size]
+			},
+			"": func(t *rapid.T) {
+				if b.size != int64(len(want)) || held != b.memory() {
+					t.Fatalf("size %d, want %d; %d bytes charged for %d", b.size, len(want), held, b.memory())
+				}
+				off := rapid.IntRange(0, len(want)).Draw(t, "read")
+				got := make([]byte, len(want)-off)
+				if err := b.readAt(src, got, int64(off)); err != nil || !bytes.Equal(got, want[off:]) {
+					t.Fatalf("content differs: %v", err)
+				}
+			},
+		})
+	})
+}
+
+func isLimit(t *testing.T, what string, err error, resource string) {
+	t.Helper()
+	if l, ok := errors.AsType[*LimitError](err); !ok || l.Resource != resource {
+		t.Errorf("%s: %v, want the limit of %s", what, err, resource)
+	}
+}
+
+func limited(b Base, bytes, files int64) *guest {
+	return &guest{New(b, Options{Budget: &Budget{Bytes: bytes, Files: files}})}
+}
+
+func TestBudgetBytes(t *testing.T) {
+	h, _ := planted(t, map[string]string{"f": "0123456789"})
+	for what, call := range map[string]func(*guest, *Node) error{
+		"sparse write": func(g *guest, n *Node) error { _, err := g.WriteAt(n, []byte("x"), 1<<50); return err },
+		"huge size":    func(g *guest, n *Node) error { return g.Truncate(n, 1<<50) },
+		"largest size": func(g *guest, n *Node) error { return g.Truncate(n, math.MaxInt64) },
+		"large write":  func(g *guest, n *Node) error { _, err := g.WriteAt(n, make([]byte, 2<<20), 0); return err },
+		"by and by": func(g *guest, n *Node) error {
+			for off := int64(0); off < 2<<20; off += 1000 {
+				if _, err := g.WriteAt(n, make([]byte, 1000), off); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		g := limited(h, 1<<20, 10)
+		n, err := g.node("f", true)
+		must(t, err)
+		isLimit(t, what, call(g, n), limitWrites)
+		if used, _ := g.budget.Used(); used > 1<<20 {
+			t.Errorf("%s: %d bytes held", what, used)
+		}
+	}
+	// Many files of which each is small enough.
+	g := limited(h, 1<<20, 1000)
+	var err error
+	for i := 0; i < 10 && err == nil; i++ {
+		if err = g.write(strconv.Itoa(i), "", 0); err == nil {
+			n, _ := g.node(strconv.Itoa(i), true)
+			err = g.Truncate(n, 300<<10)
+		}
+	}
+	isLimit(t, "holes in many files", err, limitWrites)
+}
+
+func TestBudgetFiles(t *testing.T) {
+	h, _ := planted(t, map[string]string{"a": "a", "b": "b", "c": "c", "d/1": "1", "d/2": "2", "d/3": "3"})
+	for what, call := range map[string]func(*guest, int) error{
+		"made":             func(g *guest, i int) error { return g.write("n"+strconv.Itoa(i), "", 0) },
+		"directories made": func(g *guest, i int) error { return g.mkdir("n" + strconv.Itoa(i)) },
+		"changed":          func(g *guest, i int) error { return g.write([]string{"a", "b", "c"}[i], "x", 0) },
+		"removed":          func(g *guest, i int) error { return g.rm([]string{"a", "b", "c"}[i]) },
+		"moved":            func(g *guest, i int) error { return g.mv([]string{"a", "b", "c"}[i], "n"+strconv.Itoa(i)) },
+	} {
+		g := limited(h, 1<<20, 2)
+		must(t, call(g, 0))
+		must(t, call(g, 1))
+		isLimit(t, what, call(g, 2), limitFiles)
+		c, err := g.Change()
+		if err != nil || c.Empty() {
+			t.Errorf("%s: what was within the limit: %v", what, err)
+		}
+	}
+	g := limited(h, 1<<20, 3)
+	must(t, g.mv("d", "e"))
+	_, err := g.Change()
+	isLimit(t, "a directory with files moved", err, limitFiles)
+	g = limited(h, 1<<20, 4)
+	must(t, g.mv("d", "e"))
+	must(t, g.commit(t, h))
+}
+
+// Files that come and go within a call cost nothing in the end.
+func TestBudgetReturned(t *testing.T) {
+	g := limited(nil, 1<<20, 2)
+	for range 100 {
+		must(t, g.write("f", string(make([]byte, 500<<10)), 0))
+		must(t, g.mv("f", "g"))
+		must(t, g.rm("g"))
+	}
+	if bytes, files := g.budget.Used(); bytes != 0 || files != 0 {
+		t.Errorf("%d bytes and %d files are held", bytes, files)
+	}
+}
+
+func TestNoBudget(t *testing.T) {
+	h, _ := planted(t, map[string]string{"f": "old"})
+	g := &guest{New(h, Options{})}
+	defer g.Close()
+	isLimit(t, "create", g.write("new", "x", 0), limitWrites)
+	isLimit(t, "write", g.write("f", "x", 0), limitFiles)
+	isLimit(t, "remove", g.rm("f"), limitFiles)
+	if got := g.content(t, "f"); got != "old" {
+		t.Errorf("content %q", got)
+	}
+	must(t, g.commit(t, h))
+}
+
+// A guest cannot make the host remember any number of names that do not exist.
+func TestLookupsBounded(t *testing.T) {
+	h, _ := planted(t, nil)
+	g := overlay(t, h)
+	g.notes.held = maxNotes - 10*(noteCost+10)
+	var err error
+	for i := 0; i < 20 && err == nil; i++ {
+		_, err = g.Walk(g.Root(), "none"+strconv.Itoa(i), true)
+	}
+	isLimit(t, "look-ups", err, limitPaths)
+}
+
+func TestContentErrors(t *testing.T) {
+	h, _ := planted(t, map[string]string{"f": "old", "d/": "", "l": "->f"})
+	g := overlay(t, h)
+	for path, want := range map[string]error{"d": capabilities.EISDIR, "l": capabilities.EINVAL} {
+		n, err := g.node(path, false)
+		must(t, err)
+		_, rerr := g.ReadAt(n, make([]byte, 1), 0)
+		_, werr := g.WriteAt(n, make([]byte, 1), 0)
+		for _, err := range []error{rerr, werr, g.Truncate(n, 0)} {
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", path, err, want)
+			}
+		}
+	}
+	n, err := g.node("f", true)
+	must(t, err)
+	if _, err := g.ReadAt(n, make([]byte, 1), -1); !errors.Is(err, capabilities.EINVAL) {
+		t.Errorf("negative offset: %v", err)
+	}
+	if _, err := g.WriteAt(n, make([]byte, 2), math.MaxInt64-1); !errors.Is(err, capabilities.EFBIG) {
+		t.Errorf("offset too large: %v", err)
+	}
+	if err := g.Truncate(n, -1); !errors.Is(err, capabilities.EINVAL) {
+		t.Errorf("negative size: %v", err)
+	}
+}
+
+// A base file that became shorter while it is read is a conflict, not zeros.
+func TestBaseShrinks(t *testing.T) {
+	h, dir := planted(t, map[string]string{"f": "0123456789"})
+	g := overlay(t, h)
+	n, err := g.node("f", true)
+	must(t, err)
+	must(t, overwriteAll(dir, "f", "0"))
+	if _, err := g.ReadAt(n, make([]byte, 5), 0); !errors.Is(err, ErrConflict) {
+		t.Errorf("read: %v", err)
+	}
+}

@@ -1,0 +1,294 @@
+package volume
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+)
+
+// delta is the difference between an overlay, at one version, and its base.
+type delta struct {
+	version int
+	steps   []Step
+	lefts   []left
+	err     error
+}
+
+// left is an effect that the call would leave.
+type left struct {
+	verb   capabilities.Verb
+	path   string
+	bytes  int64
+	detail string
+	from   string // path in the base that was renamed
+}
+
+// delta returns the difference as it is now.
+func (o *Overlay) delta() *delta {
+	if c := o.cached; c != nil && c.err == nil && c.version == o.version {
+		return c
+	}
+	d := differ{o: o}
+	err := d.pair(".", o.root, Stamp{Exists: true, Kind: Dir})
+	o.cached = &delta{version: o.version, steps: d.ordered(), lefts: d.lefts, err: err}
+	return o.cached
+}
+
+// changed returns how many paths the difference changes; what is moved counts
+// once.
+func (d *delta) changed() int64 {
+	paths := map[string]struct{}{}
+	for _, s := range d.steps {
+		paths[s.Path] = struct{}{}
+	}
+	n := int64(len(paths))
+	for _, l := range d.lefts {
+		if l.from != "" {
+			n--
+		}
+	}
+	return n
+}
+
+// differ compares the final tree with the base, path by path.
+type differ struct {
+	o     *Overlay
+	lefts []left
+
+	removes, dirs, files, times []Step
+}
+
+// ordered returns the steps in the order in which they can be done.
+func (d *differ) ordered() []Step {
+	up := func(a, b Step) int { return strings.Compare(a.Path, b.Path) }
+	down := func(a, b Step) int { return strings.Compare(b.Path, a.Path) }
+	slices.SortFunc(d.removes, down)
+	slices.SortFunc(d.dirs, up)
+	slices.SortFunc(d.files, up)
+	slices.SortFunc(d.times, down)
+	slices.SortStableFunc(d.lefts, func(a, b left) int { return strings.Compare(a.path, b.path) })
+	return slices.Concat(d.removes, d.dirs, d.files, d.times)
+}
+
+// pair compares what the overlay (nil: nothing) and the base have at a path.
+func (d *differ) pair(path string, n *Node, old Stamp) error {
+	if len(path) > maxPath {
+		return capabilities.ENAMETOOLONG
+	}
+	if n != nil && n.base == path {
+		return d.stayed(path, n)
+	}
+	if old.Exists && (n == nil || n.kind != old.Kind) {
+		if err := d.gone(path, old); err != nil {
+			return err
+		}
+		old = Stamp{}
+	}
+	if n == nil {
+		return nil
+	}
+	return d.arrived(path, n, old)
+}
+
+// gone records that the base's path, and what is below it, is no longer there.
+func (d *differ) gone(path string, old Stamp) error {
+	l := left{verb: capabilities.Delete, path: path, bytes: old.Size}
+	if old.Kind == Dir {
+		l.detail = detailDir
+		list, err := d.o.notes.list(path)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			child := join(path, e.Name)
+			st, err := d.o.notes.stamp(child)
+			if err != nil {
+				return err
+			}
+			if st.Exists {
+				if err := d.gone(child, st); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	d.removes = append(d.removes, Step{Action: ActRemove, Path: path})
+	d.lefts = append(d.lefts, l)
+	return nil
+}
+
+// stayed compares a node that is where the base has it.
+func (d *differ) stayed(path string, n *Node) error {
+	switch {
+	case n.kind == Dir:
+		d.timed(path, n)
+		for name, child := range n.children {
+			below := join(path, name)
+			var old Stamp
+			if child == nil || child.base != below {
+				var err error
+				if old, err = d.o.notes.stamp(below); err != nil {
+					return err
+				}
+			}
+			if err := d.pair(below, child, old); err != nil {
+				return err
+			}
+		}
+		return nil
+	case n.kind == File && n.dirty:
+		return d.rewritten(path, n, Stamp{Exists: true, Kind: File, Size: n.baseSize, Mode: n.mode})
+	default:
+		d.timed(path, n)
+		return nil
+	}
+}
+
+// timed records that the guest set the times of a path that is otherwise as
+// it was, or of a directory.
+func (d *differ) timed(path string, n *Node) {
+	if n.timed {
+		d.times = append(d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime})
+	}
+}
+
+// arrived compares a node that was made or moved with what the base has at its
+// path: nothing, or something of the same kind.
+func (d *differ) arrived(path string, n *Node, old Stamp) error {
+	switch n.kind {
+	case Dir:
+		return d.directory(path, n, old)
+	case File:
+		if old.Exists {
+			return d.rewritten(path, n, old)
+		}
+		return d.put(path, n, n.body.size, old, capabilities.Create)
+	case Symlink:
+		return d.link(path, n, old)
+	case Special:
+		d.files = append(d.files, Step{Action: ActPut, Path: path, Base: n.base, Mode: n.mode})
+		d.leave(createdOr(old), path, n, 0)
+	}
+	return nil
+}
+
+func createdOr(old Stamp) capabilities.Verb {
+	if old.Exists {
+		return capabilities.Overwrite
+	}
+	return capabilities.Create
+}
+
+func (d *differ) leave(verb capabilities.Verb, path string, n *Node, bytes int64) {
+	l := left{verb: verb, path: path, bytes: bytes}
+	if n.base != path {
+		l.from = n.base
+	}
+	if n.kind == Dir {
+		l.detail = detailDir
+	}
+	d.lefts = append(d.lefts, l)
+}
+
+// directory records a directory that was made or moved, and compares what is
+// in it.
+func (d *differ) directory(path string, n *Node, old Stamp) error {
+	if !old.Exists {
+		d.dirs = append(d.dirs, Step{Action: ActMkdir, Path: path, Mode: n.mode})
+		d.leave(capabilities.Create, path, n, 0)
+	}
+	d.timed(path, n)
+	names, err := d.names(path, n, old)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		child, err := d.o.child(n, name)
+		if err != nil {
+			return err
+		}
+		var was Stamp
+		if old.Exists {
+			if was, err = d.o.notes.stamp(join(path, name)); err != nil {
+				return err
+			}
+		}
+		if err := d.pair(join(path, name), child, was); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names returns the names that a directory has, or that the base's directory
+// at the same path has.
+func (d *differ) names(path string, n *Node, old Stamp) ([]string, error) {
+	list, err := d.o.entries(n)
+	if err != nil {
+		return nil, err
+	}
+	if old.Exists {
+		was, err := d.o.notes.list(path)
+		if err != nil {
+			return nil, err
+		}
+		list = slices.Concat(list, was)
+	}
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// link records a link that was moved, unless the base has the same there.
+func (d *differ) link(path string, n *Node, old Stamp) error {
+	target, err := d.o.Readlink(n)
+	if err != nil {
+		return err
+	}
+	if old.Exists {
+		if was, err := d.o.base.Readlink(path); err == nil && was == target {
+			return nil
+		}
+	}
+	d.files = append(d.files, Step{Action: ActLink, Path: path, Base: n.base, Target: target})
+	d.leave(createdOr(old), path, n, int64(len(target)))
+	return nil
+}
+
+// rewritten compares a file's content with the one that the base has at its
+// path.
+func (d *differ) rewritten(path string, n *Node, old Stamp) error {
+	switch rel, err := d.o.compare(n, path, old.Size); {
+	case err != nil:
+		return err
+	case rel == same:
+		d.timed(path, n)
+		return nil
+	case rel == longer:
+		return d.put(path, n, n.body.size-old.Size, old, capabilities.Append)
+	default:
+		return d.put(path, n, n.body.size, old, capabilities.Overwrite)
+	}
+}
+
+// put records a file.
+func (d *differ) put(path string, n *Node, bytes int64, old Stamp, verb capabilities.Verb) error {
+	s := Step{Action: ActPut, Path: path, Mode: n.mode, ModTime: n.mtime, Size: n.body.size}
+	if old.Exists {
+		s.Mode = old.Mode
+	}
+	if n.base != "" && (n.body.keep > 0 || !n.dirty) {
+		s.Base, s.Keep = n.base, n.body.keep
+	}
+	var err error
+	if s.Extents, err = d.o.extents(n); err != nil {
+		return err
+	}
+	d.files = append(d.files, s)
+	d.leave(verb, path, n, bytes)
+	return nil
+}

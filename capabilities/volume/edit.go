@@ -1,0 +1,201 @@
+package volume
+
+import "github.com/sandboxd/sandboxd/capabilities"
+
+// Create makes an empty regular file, mode 0644 or that of the file which the
+// base has there. EEXIST, EISDIR after a slash, EACCES for names that the host
+// reserves, ENOENT in a directory that was removed, a [*LimitError].
+func (o *Overlay) Create(p Place) (*Node, error) {
+	if p.Node == nil && p.Slash {
+		return nil, capabilities.EISDIR
+	}
+	return o.make(p, &Node{kind: File, mode: newFileMode})
+}
+
+// Mkdir makes an empty directory, mode 0755 or that of the directory which the
+// base has there. The errors are those of Create.
+func (o *Overlay) Mkdir(p Place) error {
+	_, err := o.make(p, &Node{kind: Dir, mode: newDirMode})
+	return err
+}
+
+func (o *Overlay) make(p Place, n *Node) (*Node, error) {
+	if p.Node != nil {
+		return nil, capabilities.EEXIST
+	}
+	if err := o.vacant(p); err != nil {
+		return nil, err
+	}
+	c := cost{bytes: int64(nodeCost + len(p.Name)), files: 1}
+	if err := o.budget.take(c); err != nil {
+		return nil, err
+	}
+	n.held, n.counted, n.dirty = c, true, true
+	n.mtime = o.now()
+	o.attach(n, p.Parent, p.Name)
+	return n, nil
+}
+
+// vacant refuses a place where nothing can be put.
+func (o *Overlay) vacant(p Place) error {
+	if err := o.usableDir(p.Parent); err != nil {
+		return err
+	}
+	if err := checkName(o.Path(p.Parent), p.Name); err != nil {
+		return err
+	}
+	switch there, err := o.child(p.Parent, p.Name); {
+	case err != nil:
+		return err
+	case there != p.Node:
+		return capabilities.EEXIST
+	}
+	return nil
+}
+
+// attach puts a node in a directory.
+func (o *Overlay) attach(n, dir *Node, name string) {
+	n.parent, n.name = dir, name
+	dir.put(name, n)
+	o.touch(dir)
+}
+
+// detach takes a node out of its directory.
+func (o *Overlay) detach(n *Node) {
+	n.parent.put(n.name, nil)
+	o.touch(n.parent)
+}
+
+// touch notes that the names of a directory changed.
+func (o *Overlay) touch(dir *Node) {
+	dir.mtime, dir.timed = o.now(), false
+	o.version++
+}
+
+// Remove removes a file, a link or an empty directory: ENOTEMPTY. ENOENT,
+// EBUSY for the root, EINVAL for "." and "..", a [*LimitError].
+func (o *Overlay) Remove(p Place) error {
+	if p.Node != o.root && (p.Name == "." || p.Name == "..") {
+		return capabilities.EINVAL
+	}
+	if err := o.movable(p); err != nil {
+		return err
+	}
+	if err := o.empty(p.Node); err != nil {
+		return err
+	}
+	if err := o.count(p.Node); err != nil {
+		return err
+	}
+	o.remove(p.Node)
+	return nil
+}
+
+// movable refuses a place from which nothing can be taken.
+func (o *Overlay) movable(p Place) error {
+	switch {
+	case o.closed:
+		return capabilities.EBADF
+	case p.Node == nil:
+		return capabilities.ENOENT
+	case p.Node == o.root, p.Name == ".", p.Name == "..":
+		return capabilities.EBUSY
+	case p.Parent.removed || p.Parent.children[p.Name] != p.Node:
+		return capabilities.ENOENT
+	}
+	return nil
+}
+
+// empty refuses a directory that has entries.
+func (o *Overlay) empty(n *Node) error {
+	if n.kind != Dir {
+		return nil
+	}
+	list, err := o.entries(n)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		return capabilities.ENOTEMPTY
+	}
+	return nil
+}
+
+// remove takes a node out of the tree.
+func (o *Overlay) remove(n *Node) {
+	n.last = o.Path(n)
+	o.detach(n)
+	n.removed = true
+	if n.opens == 0 {
+		o.drop(n)
+	}
+}
+
+// drop frees what a removed node holds. That a path of the base was removed
+// goes on counting as a change.
+func (o *Overlay) drop(n *Node) {
+	freed := n.held
+	if n.base != "" {
+		freed.files = 0
+	}
+	o.budget.give(freed)
+	n.held = n.held.plus(freed.negative())
+	n.body = body{}
+	n.children = nil
+}
+
+// Rename moves a node, as POSIX rename does: over a file or link, a directory
+// over an empty directory; onto itself it does nothing. ENOENT, EISDIR,
+// ENOTDIR, ENOTEMPTY, EINVAL for a directory into itself, EBUSY for the root,
+// "." and "..", EACCES for names that the host reserves, a [*LimitError].
+func (o *Overlay) Rename(from, to Place) error {
+	if err := o.movable(from); err != nil {
+		return err
+	}
+	if to.Node == o.root || to.Name == "." || to.Name == ".." {
+		return capabilities.EBUSY
+	}
+	if err := o.vacant(to); err != nil {
+		return err
+	}
+	n, old := from.Node, to.Node
+	if n == old {
+		return nil
+	}
+	if err := o.replaceable(n, to); err != nil {
+		return err
+	}
+	if err := o.count(n); err != nil {
+		return err
+	}
+	if old != nil {
+		if err := o.count(old); err != nil {
+			return err
+		}
+		o.remove(old)
+	}
+	o.detach(n)
+	o.attach(n, to.Parent, to.Name)
+	return nil
+}
+
+// replaceable refuses to put a node where it cannot replace what is there.
+func (o *Overlay) replaceable(n *Node, to Place) error {
+	if n.kind == Dir && to.Parent.within(n) {
+		return capabilities.EINVAL
+	}
+	switch old := to.Node; {
+	case old == nil && to.Slash && n.kind != Dir:
+		return capabilities.ENOTDIR
+	case old == nil:
+		return nil
+	case n.within(old):
+		return capabilities.ENOTEMPTY
+	case n.kind == Dir && old.kind != Dir:
+		return capabilities.ENOTDIR
+	case n.kind != Dir && old.kind == Dir:
+		return capabilities.EISDIR
+	default:
+		return o.empty(old)
+	}
+}

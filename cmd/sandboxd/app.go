@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/internal/build"
+)
+
+// globals are the flags of every command, before or after its name.
+type globals struct {
+	Config       string   `placeholder:"FILE" help:"Operator configuration."`
+	State        string   `placeholder:"DIR" help:"Folder of the audit log and of managed volumes. Default: $$XDG_STATE_HOME/sandboxd, else ~/.local/state/sandboxd."`
+	Cache        string   `placeholder:"DIR" help:"Folder of built and compiled modules; may be deleted. Default: $$XDG_CACHE_HOME/sandboxd, else sandboxd in the user's cache folder."`
+	Volume       []string `name:"volume" sep:"none" placeholder:"[PACKAGE/]NAME=DIR" help:"Give a package the host folder DIR for the volume NAME that it requests. May be repeated."`
+	TrustChanges bool     `help:"Accept packages that changed since they were approved, while developing. No effect yet: none is refused."`
+}
+
+// app is what a command works with: the streams, the environment, and the
+// global flags with their defaults filled in.
+type app struct {
+	ctx            context.Context // ends at an interrupt
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            []string
+	state, cache   string
+	volumes        []volumeFlag
+}
+
+// volumeFlag is one --volume.
+type volumeFlag struct {
+	pkg  string // empty where the flag names none
+	name string
+	dir  string
+}
+
+// set takes the global flags.
+func (a *app) set(g globals) error {
+	if g.Config != "" {
+		return fmt.Errorf("--config %s: %w", g.Config, errNotYet)
+	}
+	for _, s := range g.Volume {
+		v, err := parseVolume(s)
+		if err != nil {
+			return err
+		}
+		a.volumes = append(a.volumes, v)
+	}
+	var err error
+	if a.state = g.State; a.state == "" {
+		if a.state, err = a.defaultState(); err != nil {
+			return fmt.Errorf("state folder: %w; name one with --state", err)
+		}
+	}
+	if a.cache = g.Cache; a.cache == "" {
+		if a.cache, err = a.defaultCache(); err != nil {
+			return fmt.Errorf("cache folder: %w; name one with --cache", err)
+		}
+	}
+	return nil
+}
+
+func parseVolume(s string) (volumeFlag, error) {
+	name, dir, ok := strings.Cut(s, "=")
+	v := volumeFlag{name: name, dir: dir}
+	if pkg, name, ok := strings.Cut(name, "/"); ok {
+		v.pkg, v.name = pkg, name
+		if pkg == "" {
+			return volumeFlag{}, fmt.Errorf("--volume %s: want [PACKAGE/]NAME=DIR", s)
+		}
+	}
+	if !ok || v.name == "" || dir == "" {
+		return volumeFlag{}, fmt.Errorf("--volume %s: want [PACKAGE/]NAME=DIR", s)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return volumeFlag{}, fmt.Errorf("--volume %s: folder %s: not found", s, dir)
+	}
+	if !info.IsDir() {
+		return volumeFlag{}, fmt.Errorf("--volume %s: %s: not a folder", s, dir)
+	}
+	return v, nil
+}
+
+// getenv returns the last value of an environment variable, as shells do.
+func (a *app) getenv(name string) string {
+	for i := len(a.env) - 1; i >= 0; i-- {
+		if k, v, _ := strings.Cut(a.env[i], "="); k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// defaultState follows the XDG base directory specification 0.8: relative
+// paths in its variables are ignored.
+func (a *app) defaultState() (string, error) {
+	if d := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "sandboxd"), nil
+	}
+	if goruntime.GOOS == "windows" {
+		d, err := os.UserConfigDir()
+		return filepath.Join(d, "sandboxd"), err
+	}
+	home := a.getenv("HOME")
+	if home == "" {
+		return "", errors.New("neither XDG_STATE_HOME nor HOME is set")
+	}
+	return filepath.Join(home, ".local", "state", "sandboxd"), nil
+}
+
+func (a *app) defaultCache() (string, error) {
+	if d := a.getenv("XDG_CACHE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "sandboxd"), nil
+	}
+	d, err := os.UserCacheDir()
+	return filepath.Join(d, "sandboxd"), err
+}
+
+// progress returns where to say that something takes its time: stderr where a
+// person watches it, else nowhere.
+func (a *app) progress() io.Writer {
+	if isTerminal(a.stderr) {
+		return a.stderr
+	}
+	return io.Discard
+}
+
+// compiled returns the folder of compiled modules.
+func (a *app) compiled() string { return filepath.Join(a.cache, "compiled") }
+
+func (a *app) builder() (*build.Builder, error) {
+	return build.New(build.Options{Cache: a.cache, Progress: a.progress()})
+}
+
+// colour reports whether w may get colours (https://no-color.org).
+func (a *app) colour(w io.Writer) bool {
+	return isTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/mcpserver"
+	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+type callCmd struct {
+	Package   string `required:"" short:"p" placeholder:"PACKAGE" help:"Folder or .wasm file of the package."`
+	Tool      string `arg:"" help:"The tool's name."`
+	Arguments string `arg:"" optional:"" name:"json" help:"The arguments, a JSON object; - reads them from standard input. Default: {}."`
+	DryRun    bool   `help:"Show the effects, commit nothing."`
+	JSON      bool   `name:"json" help:"Print the result as JSON."`
+}
+
+func (callCmd) Help() string {
+	return `Exit status: 0 the call went well, 3 it broke its tool's own annotation and was stopped, 4 the tool
+reported an error, 5 what it used was changed meanwhile, 6 it ran into a limit or out of time, 1 it could not be
+made.
+
+Examples:
+
+    sandboxd call --package ./notes list_notes
+    sandboxd call --package ./notes add_note '{"title":"Milk","body":"two litres"}'
+    sandboxd call --package ./notes delete_note '{"note_id":1}' --dry-run
+    sandboxd call --package ./notes --volume data=./my-notes list_notes --json`
+}
+
+// Run makes one call.
+func (c *callCmd) Run(a *app) (err error) {
+	arguments, err := c.arguments(a.stdin)
+	if err != nil {
+		return err
+	}
+	h, err := a.open(c.Package)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	p := h.packages[0]
+	if _, ok := p.Tool(c.Tool); !ok {
+		return fmt.Errorf("tool %s: package %s has no such tool; it has %s", c.Tool, p.Name(),
+			names(p.Tools(), func(t *runtime.Tool) string { return t.Definition.Name }))
+	}
+	r := p.Call(a.ctx, runtime.Request{Tool: c.Tool, Arguments: arguments, DryRun: c.DryRun})
+	if r.Outcome == runtime.HostError {
+		a.logger().Error("call ended in a fault of the host", "call", r.CallID, "error", r.Err)
+	}
+	if c.JSON {
+		err = printJSON(a.stdout, r)
+	} else {
+		err = c.print(a, r)
+	}
+	if s := exitStatus(r.Outcome); err == nil && s != 0 {
+		return s
+	}
+	return err
+}
+
+// arguments reads the JSON object of the command line or of standard input.
+func (c *callCmd) arguments(stdin io.Reader) (json.RawMessage, error) {
+	text := []byte(c.Arguments)
+	if c.Arguments == "-" {
+		var err error
+		if text, err = io.ReadAll(stdin); err != nil {
+			return nil, fmt.Errorf("arguments: %w", err)
+		}
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return json.RawMessage("{}"), nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return nil, fmt.Errorf(`arguments %s: not a JSON object; want one such as '{"title":"Milk"}'`, short(string(text)))
+	}
+	return text, nil
+}
+
+func short(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}
+
+func exitStatus(o runtime.Outcome) status {
+	switch o {
+	case runtime.OK:
+		return 0
+	case runtime.Violation:
+		return exitViolation
+	case runtime.ToolError:
+		return exitToolError
+	case runtime.Conflict:
+		return exitConflict
+	case runtime.Limit, runtime.Timeout:
+		return exitLimit
+	case runtime.Refused, runtime.HostError:
+		return exitError
+	}
+	return exitError
+}
+
+// printJSON prints a result as one line. Lists are there also where they are
+// empty.
+func printJSON(w io.Writer, r *runtime.Result) error {
+	out := *r
+	if out.Effects == nil {
+		out.Effects = []capabilities.Effect{}
+	}
+	if out.Denials == nil {
+		out.Denials = []capabilities.Denial{}
+	}
+	if out.Output.Content == nil {
+		out.Output.Content = []json.RawMessage{}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", term.JSON(b))
+	return err
+}
+
+// print prints what the tool said on stdout, and what became of the call on
+// stderr.
+func (c *callCmd) print(a *app, r *runtime.Result) error {
+	switch r.Outcome {
+	case runtime.OK, runtime.ToolError:
+		for _, raw := range r.Output.Content {
+			if _, err := fmt.Fprintln(a.stdout, term.Text(strings.TrimSuffix(contentText(raw), "\n"))); err != nil {
+				return err
+			}
+		}
+		if len(r.Output.Content) == 0 && len(r.Output.StructuredContent) > 0 {
+			if _, err := fmt.Fprintf(a.stdout, "%s\n", term.JSON(r.Output.StructuredContent)); err != nil {
+				return err
+			}
+		}
+	case runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
+		fmt.Fprintln(a.stderr, a.paint(a.stderr, red, mcpserver.Explain(c.Tool, r)))
+	case runtime.Refused, runtime.HostError:
+		for _, raw := range r.Output.Content {
+			fmt.Fprintln(a.stderr, term.Text(contentText(raw)))
+		}
+	}
+	fmt.Fprintf(a.stderr, "%s: %s%s\n", r.Outcome, saved(r, c.DryRun), effectList(r.Effects))
+	for _, d := range r.Denials {
+		fmt.Fprintf(a.stderr, "denied %s: %s %s: %s\n", d.Capability, d.Operation, term.Line(d.Object), d.Errno)
+	}
+	return nil
+}
+
+// contentText returns the text of a content block, or what kind of block it is.
+func contentText(raw json.RawMessage) string {
+	var c struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		MIMEType string `json:"mimeType"`
+		URI      string `json:"uri"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return "[content that is not readable]"
+	}
+	if c.Type == "text" {
+		return c.Text
+	}
+	return "[" + strings.Join(strings.Fields(c.Type+" "+c.MIMEType+" "+c.URI), " ") + "]"
+}
+
+// saved says whether what the call did stays.
+func saved(r *runtime.Result, dry bool) string {
+	wrote := slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool { return e.Verb != capabilities.Read })
+	switch {
+	case r.Outcome == runtime.OK && !wrote:
+		return "nothing changed"
+	case r.Committed:
+		return "saved"
+	case dry && r.Outcome == runtime.OK:
+		return "dry run, nothing saved"
+	}
+	return "nothing saved"
+}
+
+// effectList says in one line what the call did, or would have done.
+func effectList(es []capabilities.Effect) string {
+	const shown = 8
+	var b strings.Builder
+	for i, e := range es {
+		if i == shown {
+			fmt.Fprintf(&b, "; and %d more", len(es)-shown)
+			break
+		}
+		fmt.Fprintf(&b, "; %s %s %s", e.Verb, e.Kind, term.Line(e.Object))
+		if e.Bytes > 0 {
+			fmt.Fprintf(&b, " (%d bytes)", e.Bytes)
+		}
+		if e.Detail != "" {
+			fmt.Fprintf(&b, " [%s]", term.Line(e.Detail))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("differs from %s (-update writes it):\n%s", file, got)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, command := range []string{"", "call", "demo", "serve", "inspect", "log", "build", "run", "version"} {
+		s := newShell(t)
+		code, out, diag := s.run(append(strings.Fields(command), "--help")...)
+		if code != 0 || diag != "" {
+			t.Errorf("%s --help: status %d, %q", command, code, diag)
+		}
+		golden(t, "help"+command+".txt", out)
+	}
+}
+
+func TestNoCommandShowsHelp(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	var out strings.Builder
+	if code := run(t.Context(), nil, nil, &out, &out, nil); code != 0 || !strings.Contains(out.String(), "Usage: sandboxd") {
+		t.Errorf("status %d, %s", code, out.String())
+	}
+}
+
+func TestNotYet(t *testing.T) {
+	for _, line := range []string{
+		"verify ./notes --suggest --format json", "undo 123", "approve ./notes", "pins", "release x", "new go x",
+		"volume ls", "attest verify x", "push x", "pull x", "config check", "serve ./notes", "serve ./notes --http :80",
+		"serve ./notes --stdio --http :80", "log --verify", "demo --serve", "version --config sandboxd.yaml", "inspect oci://x",
+	} {
+		s := newShell(t)
+		code, out, diag := s.run(strings.Fields(line)...)
+		if code != exitError || out != "" || !strings.Contains(diag, "not supported yet") || strings.Count(diag, "\n") != 1 {
+			t.Errorf("%s: status %d, %q, %q", line, code, out, diag)
+		}
+		if _, err := os.Stat(s.state); err == nil {
+			t.Errorf("%s: made the state folder", line)
+		}
+	}
+}
+
+// Bad input is one line that names what is wrong; it changes nothing.
+func TestBadInput(t *testing.T) {
+	pkg := newPackage(t, guest(say(1)))
+	file := filepath.Join(pkg, "tool.yaml")
+	for _, c := range []struct{ line, want string }{
+		{"cal", "call"},
+		{"call save", "--package"},
+		{"call --package " + pkg, "<tool>"},
+		{"call --package " + pkg + " save {", "not a JSON object"},
+		{"call --package " + pkg + " save null", "not a JSON object"},
+		{"call --package " + pkg + " save --volume data", "want [PACKAGE/]NAME=DIR"},
+		{"call --package " + pkg + " save --volume /data=" + pkg, "want [PACKAGE/]NAME=DIR"},
+		{"call --package " + pkg + " save --volume data=/no/such/folder", "not found"},
+		{"call --package " + pkg + " save --volume data=" + file, "not a folder"},
+		{"call --package " + pkg + " save --volume other=" + pkg, "requests no volume other; it requests data"},
+		{"call --package " + pkg + " save --volume other/data=" + pkg, "no package other; there is demo"},
+		{"call --package " + pkg + " save --volume data=" + pkg + " --volume demo/data=" + pkg, "given twice"},
+		{"call --package /no/such/package save", "/no/such/package"},
+		{"inspect /no/such/package", "/no/such/package"},
+		{"build /no/such/package", "/no/such/package"},
+		{"serve --stdio", "no package"},
+		{"serve --stdio " + pkg + " " + pkg + " --volume data=" + pkg, "several packages"},
+		{"run /no/such.wasm", "/no/such.wasm"},
+		{"run x.wasm --dir here", "want HOST::GUEST"},
+		{"run x.wasm --dir " + pkg + "::data", "absolute"},
+		{"run x.wasm --dir /no/such::/data", "not found"},
+		{"run x.wasm --env A", "want K=V"},
+		{"run x.wasm --timeout 0s", "--timeout"},
+	} {
+		s := newShell(t)
+		code, out, diag := s.run(strings.Fields(c.line)...)
+		if code != exitError || out != "" || !strings.Contains(diag, c.want) || strings.Count(diag, "\n") != 1 {
+			t.Errorf("%s: status %d, stdout %q, stderr %q", c.line, code, out, diag)
+		}
+		if _, err := os.Stat(s.state); err == nil {
+			t.Errorf("%s: made the state folder", c.line)
+		}
+	}
+}
+
+func TestDefaultFolders(t *testing.T) {
+	abs := func(parts ...string) string { return filepath.Join(append([]string{t.TempDir()}, parts...)...) }
+	home, xdg := abs("home"), abs("xdg")
+	for _, c := range []struct {
+		env  []string
+		want string
+	}{
+		{[]string{"HOME=" + home}, filepath.Join(home, ".local", "state", "sandboxd")},
+		{[]string{"HOME=" + home, "XDG_STATE_HOME=" + xdg}, filepath.Join(xdg, "sandboxd")},
+		{[]string{"HOME=" + home, "XDG_STATE_HOME=relative"}, filepath.Join(home, ".local", "state", "sandboxd")},
+		{[]string{"XDG_STATE_HOME=a", "XDG_STATE_HOME=" + xdg}, filepath.Join(xdg, "sandboxd")},
+	} {
+		if filepath.Separator == '\\' && len(c.env) == 1 {
+			continue
+		}
+		a := &app{env: c.env}
+		if got, err := a.defaultState(); err != nil || got != c.want {
+			t.Errorf("%v: %q, %v, want %q", c.env, got, err, c.want)
+		}
+	}
+	a := &app{env: []string{"XDG_CACHE_HOME=" + xdg}}
+	if got, err := a.defaultCache(); err != nil || got != filepath.Join(xdg, "sandboxd") {
+		t.Errorf("cache: %q, %v", got, err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, out, _ := newShell(t).run("version"); code != 0 || !strings.HasPrefix(out, "sandboxd ") {
+		t.Errorf("status %d, %q", code, out)
+	}
+}

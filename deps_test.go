@@ -1,0 +1,193 @@
+package sandboxd_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sandboxd/sandboxd/"
+
+// layers orders the packages: a package may import those of lower layers and
+// of its own only where mayImport says so. What is not listed fails.
+var mayImport = map[string][]string{
+	"capabilities":        {},
+	"capabilities/volume": {"capabilities"},
+	"capabilities/files":  {"capabilities", "capabilities/volume"},
+	"capabilities/tx":     {"capabilities", "capabilities/volume"},
+	"internal/wasmbin":    {},
+	"internal/term":       {},
+	"internal/wasmtest":   {},
+	"tool":                {"capabilities", "internal/wasmbin"},
+	"runtime/wasi":        {"capabilities", "capabilities/volume", "capabilities/files"},
+	"runtime": {
+		"capabilities", "capabilities/volume", "capabilities/files", "capabilities/tx",
+		"internal/wasmbin", "runtime/wasi", "tool",
+	},
+	"internal/build":     {"tool"},
+	"internal/audit":     {"capabilities", "internal/term", "runtime"},
+	"internal/mcpserver": {"capabilities", "runtime", "tool"},
+	"internal/demo": {
+		"capabilities", "guests", "internal/audit", "internal/build", "internal/mcpserver", "internal/term", "runtime", "tool",
+	},
+	"cmd/sandboxd": {
+		"capabilities", "guests", "internal/audit", "internal/build", "internal/demo", "internal/mcpserver",
+		"internal/term", "internal/wasmbin", "runtime", "tool",
+	},
+	"guests":                    {},
+	"guests/sdk":                {},
+	"guests/wasi":               {},
+	"guests/internal/guesttest": {"guests/sdk"},
+}
+
+// onlyImporter names the one package that may import a library.
+var onlyImporter = map[string]string{
+	"github.com/modelcontextprotocol/go-sdk": "internal/mcpserver",
+	"github.com/goccy/go-yaml":               "tool",
+	"github.com/alecthomas/kong":             "cmd/sandboxd",
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Dir        string
+	GoFiles    []string
+	CgoFiles   []string
+}
+
+func TestImportDirection(t *testing.T) {
+	for _, p := range listPackages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, listed := mayImport[name]
+		if strings.HasPrefix(name, "guests/") && !listed {
+			allowed, listed = []string{"guests/sdk", "guests/wasi"}, true
+		}
+		if !listed && len(p.GoFiles) > 0 {
+			t.Errorf("%s: not in the table of import directions", name)
+			continue
+		}
+		for _, i := range p.Imports {
+			if own, ok := strings.CutPrefix(i, module); ok && !slices.Contains(allowed, own) {
+				t.Errorf("%s imports %s: against the direction", name, own)
+			}
+			for library, importer := range onlyImporter {
+				if strings.HasPrefix(i, library) && name != importer {
+					t.Errorf("%s imports %s: only %s may", name, i, importer)
+				}
+			}
+		}
+	}
+}
+
+// TestCapabilitiesPure holds the law free of I/O.
+func TestCapabilitiesPure(t *testing.T) {
+	impure := []string{"os", "net", "io/fs", "syscall", "os/exec", "net/http", "time"}
+	for _, p := range listPackages(t) {
+		if p.ImportPath != module+"capabilities" {
+			continue
+		}
+		for _, i := range p.Imports {
+			if slices.Contains(impure, i) || strings.Contains(i, ".") {
+				t.Errorf("capabilities imports %s: it is pure and uses the standard library only", i)
+			}
+		}
+	}
+}
+
+func TestNoCgoAndUnsafeOnlyInUnsafeFiles(t *testing.T) {
+	banned := regexp.MustCompile(`(?m)^\s*(?:import\s+)?(?:[\w.]+\s+)?"(unsafe|C)"`)
+	eachGoFile(t, func(path string, source []byte) {
+		for _, m := range banned.FindAllSubmatch(source, -1) {
+			if string(m[1]) == "unsafe" && strings.HasSuffix(path, "_unsafe.go") {
+				continue
+			}
+			t.Errorf("%s imports %q", path, m[1])
+		}
+	})
+}
+
+// TestRuntimeAlias keeps the standard library's runtime apart from ours.
+func TestRuntimeAlias(t *testing.T) {
+	bare := regexp.MustCompile(`(?m)^\s*(?:import\s+)?"runtime"$`)
+	eachGoFile(t, func(path string, source []byte) {
+		if bare.Match(source) && !strings.HasPrefix(path, "guests"+string(filepath.Separator)) {
+			t.Errorf("%s: import the standard library's runtime as goruntime", path)
+		}
+	})
+}
+
+// TestNoAuthorityInContext keeps authority a value: nothing is handed on in a
+// context.
+func TestNoAuthorityInContext(t *testing.T) {
+	eachGoFile(t, func(path string, source []byte) {
+		if strings.Contains(string(source), "context.With"+"Value(") {
+			t.Errorf("%s uses context.With"+"Value", path)
+		}
+	})
+}
+
+// TestFileLength holds files to a length that one reads in one go.
+func TestFileLength(t *testing.T) {
+	eachGoFile(t, func(path string, source []byte) {
+		limit := 400
+		if strings.HasSuffix(path, "_test.go") {
+			limit = 600
+		}
+		if n := strings.Count(string(source), "\n"); n > limit {
+			t.Errorf("%s: %d lines, at most %d", path, n, limit)
+		}
+	})
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Dir,GoFiles,CgoFiles", "./...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var ps []goPackage
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		ps = append(ps, p)
+	}
+	if len(ps) < 5 {
+		t.Fatalf("%d packages listed: the list is not right", len(ps))
+	}
+	return ps
+}
+
+func eachGoFile(t *testing.T, f func(path string, source []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err == nil && !generated(source) {
+			f(path, source)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func generated(source []byte) bool {
+	first, _ := bufio.NewReader(strings.NewReader(string(source))).ReadString('\n')
+	return strings.HasPrefix(first, "// Code generated ")
+}

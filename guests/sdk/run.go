@@ -1,0 +1,130 @@
+package sdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Call is one call of a tool. Its files are under the paths of its volumes;
+// what it leaves outside of them and of /tmp is not kept.
+type Call struct {
+	Tool string // the name it was called by
+	ID   string // unique to the call
+}
+
+// Logf writes a line to the log of the call (standard error). Clients never
+// see it.
+func (c *Call) Logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s: %s\n", c.Tool, fmt.Sprintf(format, args...))
+}
+
+// tools are the registered tools, in order. They are written in init functions
+// only, before any call.
+var tools []Definition
+
+// Register makes tools callable. It belongs in an init function, and panics
+// where two tools have one name.
+func Register(ds ...Definition) {
+	for _, d := range ds {
+		if _, dup := find(d.about.Name); dup {
+			panic(fmt.Sprintf("sdk: tool %s: registered twice", d.about.Name))
+		}
+		tools = append(tools, d)
+	}
+}
+
+func find(name string) (Definition, bool) {
+	for _, d := range tools {
+		if d.about.Name == name {
+			return d, true
+		}
+	}
+	return Definition{}, false
+}
+
+// request is what the host sends; context may gain fields.
+type request struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Context   struct {
+		CallID string `json:"callId"`
+	} `json:"context"`
+}
+
+// Run answers one request and returns the result as JSON. A request that
+// cannot be understood gives a result with isError. A panic of the handler
+// passes through, so that the host sees the program end.
+func Run(req []byte) []byte {
+	b, err := json.Marshal(answer(req))
+	if err != nil {
+		b, _ = json.Marshal(failure(fmt.Errorf("result: %w", err)))
+	}
+	return b
+}
+
+func answer(req []byte) Result {
+	var r request
+	if err := json.Unmarshal(req, &r); err != nil {
+		return failure(fmt.Errorf("request: %w", err))
+	}
+	d, ok := find(r.Tool)
+	if !ok {
+		return failure(fmt.Errorf("tool %q: unknown", r.Tool))
+	}
+	args, err := arguments(d.input, r.Arguments)
+	if err != nil {
+		return failure(err)
+	}
+	res := d.handler(&Call{Tool: r.Tool, ID: r.Context.CallID}, args)
+	if res.Content == nil {
+		res.Content = []Content{}
+	}
+	return res
+}
+
+// Describe returns what the registered tools say about themselves, as the
+// JSON object {"tools": [...]}.
+func Describe() []byte {
+	list := struct {
+		Tools []about `json:"tools"`
+	}{Tools: []about{}}
+	for _, d := range tools {
+		list.Tools = append(list.Tools, d.about)
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		panic(fmt.Sprintf("sdk: description: %v", err))
+	}
+	return b
+}
+
+// Main answers the request on standard input and returns. A reactor never
+// calls it. With the argument "describe" it prints the description of the
+// tools instead, for the manifest of a command.
+func Main() {
+	if err := serve(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(args []string, in io.Reader, out io.Writer) error {
+	if len(args) == 1 && args[0] == "describe" {
+		var b bytes.Buffer
+		if err := json.Indent(&b, Describe(), "", "  "); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+		_, err := out.Write(b.Bytes())
+		return err
+	}
+	req, err := io.ReadAll(in)
+	if err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	_, err = out.Write(Run(req))
+	return err
+}

@@ -1,0 +1,101 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+)
+
+// Definition is a tool: what it says about itself and its handler. It is made
+// by [Tool] and served once it was given to [Register].
+type Definition struct {
+	about   about
+	input   *schema
+	handler func(*Call, json.RawMessage) Result
+}
+
+// about is the definition as MCP carries it (schema.ts, Tool).
+type about struct {
+	Name         string       `json:"name"`
+	Title        string       `json:"title,omitempty"`
+	Description  string       `json:"description,omitempty"`
+	InputSchema  *schema      `json:"inputSchema"`
+	OutputSchema *schema      `json:"outputSchema,omitempty"`
+	Annotations  *annotations `json:"annotations,omitempty"`
+}
+
+// annotations keep a hint that was not declared absent: MCP gives absence a
+// meaning of its own.
+type annotations struct {
+	ReadOnly    *bool `json:"readOnlyHint,omitempty"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  *bool `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool `json:"openWorldHint,omitempty"`
+}
+
+// Option says something about a tool. A hint that is not given stays absent.
+type Option func(*about)
+
+// Title sets the name that people see.
+func Title(s string) Option { return func(a *about) { a.Title = s } }
+
+// Description says what the tool does and when to use it.
+func Description(s string) Option { return func(a *about) { a.Description = s } }
+
+// ReadOnly declares readOnlyHint: the tool changes nothing.
+func ReadOnly(b bool) Option { return func(a *about) { a.hints().ReadOnly = &b } }
+
+// Destructive declares destructiveHint; false: the tool only adds.
+func Destructive(b bool) Option { return func(a *about) { a.hints().Destructive = &b } }
+
+// Idempotent declares idempotentHint: a second call with the same arguments
+// changes nothing further.
+func Idempotent(b bool) Option { return func(a *about) { a.hints().Idempotent = &b } }
+
+// OpenWorld declares openWorldHint; false: the tool talks to nothing outside
+// its own volumes.
+func OpenWorld(b bool) Option { return func(a *about) { a.hints().OpenWorld = &b } }
+
+func (a *about) hints() *annotations {
+	if a.Annotations == nil {
+		a.Annotations = &annotations{}
+	}
+	return a.Annotations
+}
+
+// toolName is what MCP recommends for names of tools.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// Tool returns the tool of that name, answered by h. An error of h becomes a
+// result with isError and the error's text. Tool panics where the name or one
+// of the types cannot be described; see the package documentation.
+func Tool[In, Out any](name string, h func(*Call, In) (Out, error), opts ...Option) Definition {
+	if !toolName.MatchString(name) {
+		panic(fmt.Sprintf("sdk: tool name %q: want 1 to 128 of A-Z a-z 0-9 _ . -", name))
+	}
+	in, err := inputSchema(reflect.TypeFor[In]())
+	if err != nil {
+		panic(fmt.Sprintf("sdk: tool %s: input: %v", name, err))
+	}
+	out, err := outputSchema(reflect.TypeFor[Out]())
+	if err != nil {
+		panic(fmt.Sprintf("sdk: tool %s: output: %v", name, err))
+	}
+	d := Definition{about: about{Name: name, InputSchema: in, OutputSchema: out}, input: in}
+	for _, o := range opts {
+		o(&d.about)
+	}
+	d.handler = func(c *Call, args json.RawMessage) Result {
+		var v In
+		if err := json.Unmarshal(args, &v); err != nil {
+			return failure(fmt.Errorf("arguments: %w", err))
+		}
+		r, err := h(c, v)
+		if err != nil {
+			return failure(err)
+		}
+		return resultOf(r)
+	}
+	return d
+}

@@ -1,0 +1,84 @@
+package audit
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+// Type says what a record is of.
+type Type string
+
+// The types of records. A violation or denial has a record of its own, written
+// before the guest is stopped or told; the call's own record follows at its
+// end.
+const (
+	TypeCall      Type = "call"
+	TypeViolation Type = "violation"
+	TypeDenial    Type = "denial"
+)
+
+// maxStderr bounds how much of a guest's log a record keeps, in bytes.
+const maxStderr = 4096
+
+// Record is one line of the log. Fields that do not belong to its type are
+// absent.
+type Record struct {
+	Time    time.Time `json:"time"`
+	Type    Type      `json:"type"`
+	CallID  string    `json:"callId"`
+	Package string    `json:"package"`
+	Tool    string    `json:"tool"`
+
+	// Of a call.
+	Outcome     runtime.Outcome       `json:"outcome,omitempty"`
+	Committed   *bool                 `json:"committed,omitempty"`
+	DurationMS  *float64              `json:"durationMs,omitempty"`
+	Effects     []capabilities.Effect `json:"effects,omitempty"`
+	Stderr      string                `json:"stderr,omitempty"` // what the guest logged, cut
+	StderrCut   bool                  `json:"stderrCut,omitempty"`
+	DroppedMeta int                   `json:"droppedMeta,omitempty"` // reserved _meta keys that the guest set
+	Error       string                `json:"error,omitempty"`       // what stopped the call; for the operator, it may name host paths
+
+	// Of a violation or denial.
+	Hint       *capabilities.Hint      `json:"hint,omitempty"`
+	Operation  capabilities.Operation  `json:"operation,omitempty"`
+	Object     string                  `json:"object,omitempty"`
+	Phase      capabilities.Phase      `json:"phase,omitempty"`
+	Capability capabilities.Capability `json:"capability,omitempty"`
+	Errno      capabilities.Errno      `json:"errno,omitempty"`
+}
+
+func newRecord(t Type, c runtime.CallInfo, now time.Time) Record {
+	return Record{Time: now.UTC(), Type: t, CallID: c.ID, Package: c.Package, Tool: c.Tool}
+}
+
+func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {
+	rec := newRecord(TypeCall, c, now)
+	ms := float64(r.Duration.Microseconds()) / 1000
+	rec.Outcome, rec.Committed, rec.DurationMS, rec.Effects = r.Outcome, &r.Committed, &ms, r.Effects
+	rec.DroppedMeta = r.DroppedMeta
+	log := r.Stderr
+	if len(log) > maxStderr {
+		log, rec.StderrCut = log[:maxStderr], true
+	}
+	rec.Stderr = strings.ToValidUTF8(string(log), "\uFFFD")
+	if r.Err != nil {
+		rec.Error = r.Err.Error()
+	}
+	return rec
+}
+
+func violationRecord(c runtime.CallInfo, v capabilities.Violation, now time.Time) Record {
+	rec := newRecord(TypeViolation, c, now)
+	rec.Hint, rec.Operation, rec.Object, rec.Phase = &v.Hint, v.Operation, v.Object, v.Phase
+	return rec
+}
+
+func denialRecord(c runtime.CallInfo, d capabilities.Denial, now time.Time) Record {
+	rec := newRecord(TypeDenial, c, now)
+	rec.Capability, rec.Operation, rec.Object, rec.Errno = d.Capability, d.Operation, d.Object, d.Errno
+	return rec
+}

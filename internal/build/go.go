@@ -1,0 +1,158 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// goFlags build the same module from the same source wherever it lies: no
+// paths, no version control stamp, no symbols.
+var goFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+
+// buildGo builds the Go program in dir.
+func (b *Builder) buildGo(ctx context.Context, dir string, abi tool.ABI) ([]byte, error) {
+	flags, err := goFlagsFor(abi)
+	if err != nil {
+		return nil, fmt.Errorf("source of %s: %w", dir, err)
+	}
+	g := goTool{command: b.options.Go, dir: dir}
+	digest, err := g.digest(ctx, flags)
+	if err != nil {
+		return nil, err
+	}
+	entry := filepath.Join(b.options.Cache, "build", digest+".wasm")
+	if module, ok := cached(entry); ok {
+		return module, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if module, ok := cached(entry); ok {
+		return module, nil
+	}
+	start := time.Now()
+	fmt.Fprintf(b.options.Progress, "building %s (go, %s)\n", filepath.Base(dir), abi)
+	module, err := g.build(ctx, entry, flags)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(b.options.Progress, "built %s in %.1fs, %.1f MB\n", filepath.Base(dir), time.Since(start).Seconds(), float64(len(module))/1e6)
+	return module, nil
+}
+
+func goFlagsFor(abi tool.ABI) ([]string, error) {
+	switch abi {
+	case tool.Command, tool.MCP:
+		return goFlags, nil
+	case tool.Reactor, tool.Extism:
+		return append(slices.Clip(goFlags), "-buildmode=c-shared"), nil
+	}
+	return nil, fmt.Errorf("abi %q: unknown", abi)
+}
+
+// wasmMagic begins every WebAssembly binary (core specification 5.5.16).
+const wasmMagic = "\x00asm"
+
+// cached returns a result that was built before. What is not a module, after a
+// full disk for example, counts as absent.
+func cached(entry string) ([]byte, bool) {
+	module, err := os.ReadFile(entry)
+	return module, err == nil && bytes.HasPrefix(module, []byte(wasmMagic))
+}
+
+// goTool is a go command that runs in a folder with the target set.
+type goTool struct {
+	command string
+	dir     string
+}
+
+// build compiles into the cache. The result appears under its name in one
+// step, so that other processes see all of it or nothing.
+func (g goTool) build(ctx context.Context, entry string, flags []string) ([]byte, error) {
+	folder := filepath.Dir(entry)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	temp, err := os.MkdirTemp(folder, "tmp-")
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	out, err := filepath.Abs(filepath.Join(temp, "module.wasm"))
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	args := append([]string{"build"}, flags...)
+	if _, err := g.run(ctx, append(args, "-o", out, ".")...); err != nil {
+		return nil, err
+	}
+	module, ok := cached(out)
+	if !ok {
+		return nil, fmt.Errorf("source of %s: not a program: its package is not main", g.dir)
+	}
+	if err := os.Rename(out, entry); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	return module, nil
+}
+
+// run runs the go command and returns its standard output.
+func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
+	if info, err := os.Stat(g.dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("source folder %s: not found", g.dir)
+	}
+	cmd := exec.CommandContext(ctx, g.command, args...)
+	cmd.Dir = g.dir
+	cmd.Env = goEnv(os.Environ())
+	cmd.WaitDelay = 5 * time.Second
+	var out, diag bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &diag
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return out.Bytes(), nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("go %s: %w", args[0], context.Cause(ctx))
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("go command %q: %w: install Go 1.26 or later (https://go.dev/dl), or build the module elsewhere and give its path as module", g.command, ErrNoToolchain)
+	}
+	return nil, &CompileError{Dir: g.dir, Output: diag.String(), Err: err}
+}
+
+// goEnv is the user's environment with the target set to WASI preview 1. What
+// other targets would read is taken away, and so are flags that would change
+// the kind of result or write to the source folder.
+func goEnv(env []string) []string {
+	own := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}
+	drop := []string{"GOOS", "GOARCH", "GOWASM", "CGO_ENABLED", "PWD"}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case slices.Contains(drop, name):
+		case name == "GOFLAGS":
+			own = append(own, "GOFLAGS="+strings.Join(slices.DeleteFunc(strings.Fields(value), unwanted), " "))
+		default:
+			own = append(own, kv)
+		}
+	}
+	return own
+}
+
+func unwanted(flag string) bool {
+	switch name, value, _ := strings.Cut(strings.TrimLeft(flag, "-"), "="); name {
+	case "race", "msan", "asan", "cover", "buildmode", "o", "C":
+		return true
+	case "mod":
+		return value == "mod"
+	}
+	return false
+}

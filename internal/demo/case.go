@@ -1,0 +1,143 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/guests"
+	"github.com/sandboxd/sandboxd/internal/mcpserver"
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+func newResult(c guests.Case) *Result {
+	return &Result{Tool: c.Tool, Hint: c.Hint, Honest: c.Honest, Attempted: c.Attempted}
+}
+
+// unloaded returns the results of a package that did not load: each case of it
+// ended that way.
+func unloaded(pkg string, cases []guests.Case, err error, changes []string) []*Result {
+	var rs []*Result
+	for _, c := range cases {
+		r := newResult(c)
+		r.Package, r.Outcome, r.told = pkg, OutcomeLoadError, err.Error()
+		r.changes, r.LeftBehind = changes, len(changes) > 0
+		if r.judge(c); !r.OK() {
+			r.wrong = append(r.wrong, r.told)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// runCase makes the call of one case and judges how it ended.
+func (s *stage) runCase(ctx context.Context, client *mcpserver.Client, p *runtime.Package, c guests.Case) (*Result, error) {
+	r := newResult(c)
+	if c.Tool == "" {
+		r.Outcome = runtime.OK
+		r.wrong = append(r.wrong, "the package loaded")
+		return r, nil
+	}
+	t, ok := p.Tool(c.Tool)
+	if !ok {
+		return nil, fmt.Errorf("cases: tool %s: the package has no such tool", c.Tool)
+	}
+	r.declared = declared(c.Hint, t.Definition.Claim)
+	before, err := takeSnapshot(s.host)
+	if err != nil {
+		return nil, err
+	}
+	reply, callErr := client.Call(ctx, c.Tool, c.Arguments)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	after, err := takeSnapshot(s.host)
+	if err != nil {
+		return nil, err
+	}
+	result := s.last.take()
+	if result == nil {
+		return nil, fmt.Errorf("call of %s: %w", c.Tool, callErr)
+	}
+	r.Outcome, r.callID, r.detail = result.Outcome, result.CallID, detail(result)
+	r.changes = before.diff(after)
+	r.LeftBehind = len(r.changes) > 0
+	r.judge(c)
+	r.judgeReply(c, reply, callErr)
+	return r, nil
+}
+
+// judge holds the outcome and the disk against the case.
+func (r *Result) judge(c guests.Case) {
+	if r.Outcome != runtime.Outcome(c.Outcome) {
+		r.wrong = append(r.wrong, "should end in "+c.Outcome)
+	}
+	switch {
+	case c.Honest == nil:
+		if r.LeftBehind {
+			r.wrong = append(r.wrong, "should leave nothing behind")
+		}
+	case *c.Honest:
+		if r.Outcome != runtime.OK {
+			r.wrong = append(r.wrong, "an honest call should go well")
+		}
+	default:
+		if r.Outcome != runtime.Violation {
+			r.wrong = append(r.wrong, "a lie should be stopped")
+		}
+		if r.LeftBehind {
+			r.wrong = append(r.wrong, "should leave nothing behind")
+		}
+	}
+}
+
+// judgeReply holds what the client saw against what the engine says.
+func (r *Result) judgeReply(c guests.Case, reply *mcpserver.Reply, err error) {
+	if err != nil {
+		r.told = err.Error()
+		if r.Outcome != runtime.Refused {
+			r.wrong = append(r.wrong, "client got an error: "+err.Error())
+		}
+		return
+	}
+	r.told = reply.Text
+	if reply.CallID != r.callID {
+		r.wrong = append(r.wrong, "client got the result of another call")
+	}
+	if reply.IsError != (r.Outcome != runtime.OK) {
+		r.wrong = append(r.wrong, fmt.Sprintf("client got isError %t", reply.IsError))
+	}
+	v := reply.Violation
+	if (v != nil) != (r.Outcome == runtime.Violation) {
+		r.wrong = append(r.wrong, "client and engine do not agree on the violation")
+	} else if v != nil && c.Hint != "" && v.Hint.String() != c.Hint {
+		r.wrong = append(r.wrong, fmt.Sprintf("should break %s, broke %s", c.Hint, v.Hint))
+	}
+}
+
+// detail says what was stopped, or what was refused while the call went on.
+func detail(r *runtime.Result) string {
+	if r.Violation != nil {
+		return string(r.Violation.Operation)
+	}
+	if len(r.Denials) > 0 {
+		d := r.Denials[0]
+		return fmt.Sprintf("%s refused: %s", d.Operation, d.Errno)
+	}
+	return ""
+}
+
+// declared returns the hint on trial with the value that the author gave it.
+func declared(hint string, c capabilities.Claim) string {
+	values := map[string]capabilities.Tri{
+		capabilities.ReadOnlyHint.String():    c.ReadOnly,
+		capabilities.DestructiveHint.String(): c.Destructive,
+		capabilities.IdempotentHint.String():  c.Idempotent,
+		capabilities.OpenWorldHint.String():   c.OpenWorld,
+	}
+	v, ok := values[hint]
+	if !ok {
+		return "-"
+	}
+	return hint + ": " + v.String()
+}

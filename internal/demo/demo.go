@@ -1,0 +1,122 @@
+// Package demo shows what sandboxd is for: it builds the bundled tool packages,
+// honest ones and lying ones, serves them over MCP, calls them with a real MCP
+// client, and compares what is on disk before and after each call.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sandboxd/sandboxd/guests"
+	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+// Options of a run.
+type Options struct {
+	Out      io.Writer // the table, or the lines of JSON
+	JSON     bool      // a JSON object a case, a line each
+	Colour   bool      // colours in the table
+	Cache    string    // folder of built and compiled modules
+	Progress io.Writer // says that something takes its time; nil: nowhere
+}
+
+// OutcomeLoadError is the outcome of a case whose package did not load. The
+// others are those of package runtime.
+const OutcomeLoadError runtime.Outcome = "load_error"
+
+// Result is what a case came to. Its JSON form is a line of `demo --json`.
+type Result struct {
+	Package    string          `json:"package"`
+	Tool       string          `json:"tool"`
+	Hint       string          `json:"hint"`   // the one on trial; empty where none is
+	Honest     *bool           `json:"honest"` // nil where no claim is on trial
+	Attempted  string          `json:"attempted"`
+	Outcome    runtime.Outcome `json:"outcome"`
+	LeftBehind bool            `json:"left_behind"` // the disk differs from before the call
+
+	declared string   // the hint on trial with its value
+	detail   string   // what was refused or stopped
+	changes  []string // what differs on disk
+	wrong    []string // why it did not end as it should
+	callID   string
+	told     string // the text that the client got
+}
+
+// OK reports whether the case ended as it should.
+func (r *Result) OK() bool { return len(r.wrong) == 0 }
+
+// Summary counts the cases of a run.
+type Summary struct {
+	Cases   int
+	Passed  int // honest calls that went well
+	Stopped int // lies that were stopped
+	Held    int // no claim on trial: escapes, load errors, policy
+	Wrong   int // cases that did not end as they should
+}
+
+func (s *Summary) add(r *Result) {
+	s.Cases++
+	switch {
+	case !r.OK():
+		s.Wrong++
+	case r.Honest == nil:
+		s.Held++
+	case *r.Honest:
+		s.Passed++
+	default:
+		s.Stopped++
+	}
+}
+
+// Run runs all cases of all bundled packages. An error means that it could not
+// be run to its end; cases that did not end as they should are counted.
+func Run(ctx context.Context, o Options) (_ Summary, err error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	dir, err := os.MkdirTemp("", "sandboxd-demo-")
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := newStage(ctx, dir, o)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	var sum Summary
+	var results []*Result
+	for _, name := range guests.Names() {
+		rs, err := s.runPackage(ctx, name)
+		if err != nil {
+			return sum, fmt.Errorf("package %s: %w", name, err)
+		}
+		for _, r := range rs {
+			sum.add(r)
+			if o.JSON {
+				if err := printLine(o.Out, r); err != nil {
+					return sum, err
+				}
+			}
+		}
+		results = append(results, rs...)
+	}
+	if o.JSON {
+		return sum, nil
+	}
+	return sum, printTable(o, s, results, sum)
+}
+
+func printLine(w io.Writer, r *Result) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", term.JSON(b))
+	return err
+}

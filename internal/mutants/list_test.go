@@ -1,0 +1,148 @@
+package mutants
+
+import "fmt"
+
+const (
+	law     = "capabilities/decide.go"
+	filesGo = "capabilities/files/"
+	wasiGo  = "runtime/wasi/"
+	engine  = "runtime/"
+
+	changes = "	case OpWrite, OpTruncate, OpCreate, OpMkdir, OpRmdir, OpUnlink, OpRename, OpSetSize, OpSetTimes:"
+	keys    = "	case OpPut, OpDelete, OpAppend, OpIncrement:"
+)
+
+// mutants lists each check with what the program is without it.
+var mutants = append(append(append(verbs(), fileRules...), abi...), transactions...)
+
+// verbs lets each operation through the law in turn.
+func verbs() []mutant {
+	var ms []mutant
+	allow := func(line, op, without string) {
+		ms = append(ms, mutant{
+			name: "law/" + op, file: law, pkg: "./capabilities", run: ".",
+			old: line, new: fmt.Sprintf("	case %s:\n		return Verdict{Decision: Allow}\n%s", op, without),
+		})
+	}
+	for line, ops := range map[string][]string{
+		changes: {"OpWrite", "OpTruncate", "OpCreate", "OpMkdir", "OpRmdir", "OpUnlink", "OpRename", "OpSetSize", "OpSetTimes"},
+		keys:    {"OpPut", "OpDelete", "OpAppend", "OpIncrement"},
+	} {
+		for i, op := range ops {
+			rest := append(append([]string{}, ops[:i]...), ops[i+1:]...)
+			without := "	case " + rest[0]
+			for _, r := range rest[1:] {
+				without += ", " + r
+			}
+			allow(line, op, without+":")
+		}
+	}
+	single := func(name, old, new string) {
+		ms = append(ms, mutant{name: "law/" + name, file: law, old: old, new: new, pkg: "./capabilities", run: "."})
+	}
+	single("OpRead", "return g.decideRead(a)", "return Verdict{Decision: Allow}")
+	single("OpSend", "return g.decideStateful(CapOutbox)", "return Verdict{Decision: Allow}")
+	single("OpSocket", "return g.decideSocket()", "return Verdict{Decision: Allow}")
+	single("OpHTTP", "return g.decideHTTP()", "return Verdict{Decision: Allow}")
+	single("OpSQL", "return denied(CapSQL, EACCES)", "return Verdict{Decision: Allow}")
+	single("link", "return denied(CapLink, EPERM)", "return Verdict{Decision: Allow}")
+	single("escape", "	case a.Escape:\n		return denied(CapVolume, EACCES)", "	case a.Escape:\n		return Verdict{Decision: Allow}")
+	single("read access only", "return denied(CapVolumeWrite, EROFS)\n	case NoAccess:", "return Verdict{Decision: Allow}\n	case NoAccess:")
+	single("tentative", "if a.Tentative || g.optional", "if g.optional")
+	ms = append(ms,
+		mutant{
+			name: "law/read-only holds no volume for writing", file: "capabilities/grant.go", pkg: "./capabilities", run: ".",
+			old: "g.Volumes[i].Access = min(g.Volumes[i].Access, ReadAccess)", new: "_ = i",
+		},
+		mutant{
+			name: "ledger/violation recorded", file: "capabilities/ledger.go", pkg: "./capabilities", run: ".",
+			old: "l.violations = append(l.violations, v)", new: "_ = v",
+		},
+		mutant{
+			name: "ledger/denial recorded", file: "capabilities/ledger.go", pkg: "./capabilities", run: ".",
+			old: "l.denials = append(l.denials, d)", new: "_ = d",
+		},
+	)
+	return ms
+}
+
+func rule(name, file, old, new string) mutant {
+	return mutant{name: "files/" + name, file: filesGo + file, old: old, new: new, pkg: "./capabilities/files", run: "."}
+}
+
+// fileRules are the places where the file capability has a change judged.
+var fileRules = []mutant{
+	rule("open creates", "open.go", "if err := h.volume.attempt(capabilities.OpCreate, object); err != nil {\n		return nil, err\n	}", ""),
+	rule("open judges", "open.go", "if err := h.volume.judge(a); err != nil {\n			return nil, err\n		}", ""),
+	rule("open truncates", "intent.go", "return capabilities.Attempt{Operation: capabilities.OpTruncate}, true", "return capabilities.Attempt{}, false"),
+	rule("open writes", "intent.go", "return capabilities.Attempt{Operation: capabilities.OpWrite, Tentative: i.Read}, true", "return capabilities.Attempt{}, false"),
+	rule("write-only is no try", "intent.go", "Tentative: i.Read", "Tentative: true"),
+	rule("mkdir", "names.go", "return h.apply(capabilities.OpMkdir, p, h.volume.tree.Mkdir)", "return h.volume.tree.Mkdir(p)"),
+	rule("rmdir", "names.go", "return h.apply(capabilities.OpRmdir, p, h.volume.tree.Remove)", "return h.volume.tree.Remove(p)"),
+	rule("unlink", "names.go", "return h.apply(capabilities.OpUnlink, p, h.volume.tree.Remove)", "return h.volume.tree.Remove(p)"),
+	rule("rename", "rename.go", "return h.apply(capabilities.OpRename, p, func(p volume.Place) error {\n		return h.volume.tree.Rename(p, q)\n	})", "return h.volume.tree.Rename(p, q)"),
+	rule("write", "content.go", "if err := h.change(capabilities.OpWrite, len(p) == 0); err != nil || len(p) == 0 {", "if len(p) == 0 {\n		var err error"),
+	rule("set_size", "content.go", "if err := h.change(capabilities.OpSetSize, false); err != nil {\n		return err\n	}\n	if err := h.volume.tree.Truncate(h.node, size)", "if err := h.volume.tree.Truncate(h.node, size)"),
+	rule("allocate", "content.go", "if err := h.change(capabilities.OpSetSize, false); err != nil {\n		return err\n	}\n	i, err := h.Stat()", "i, err := h.Stat()"),
+	rule("descriptor of a read-only tool", "content.go", "if h.volume.claimed && !empty {", "if false {"),
+	rule("descriptor opened for reading", "content.go", "if !h.write {", "if false {"),
+	rule("set_times", "stat.go", "if err := h.volume.attempt(capabilities.OpSetTimes, object); err != nil {\n		return err\n	}", ""),
+	rule("link", "link.go", "return h.volume.ledger.Attempt(capabilities.Attempt{\n		Operation: capabilities.OpCreate, Object: h.asked(path), Volume: h.volume.name, Link: true,\n	})", "return nil"),
+	rule("escape denied", "volume.go", "return v.ledger.Attempt(capabilities.Attempt{Operation: op, Object: object, Volume: v.name, Escape: true})", "return capabilities.EACCES"),
+	rule("target outside not shown", "link.go", "if h.leaves(p, target) {", "if false {"),
+	rule("sealed or not granted", "handle.go", "case h.volume.barred():\n		return volume.Place{}, h.volume.refuse(op, h.asked(name))", "case h.volume.Sealed() && false:"),
+	{name: "volume/.. above the root", file: "capabilities/volume/walk.go", old: "case p.Name == \"..\" && p.Parent == o.root:\n		return ErrEscape", new: "case p.Name == \"..\" && p.Parent == o.root:\n		p.Node = o.root", pkg: "./capabilities/volume", run: "."},
+	{name: "volume/absolute path", file: "capabilities/volume/walk.go", old: "if path[0] == '/' {\n		return Place{}, ErrEscape", new: "if path = strings.TrimLeft(path, \"/\"); path == \"\" {\n		return Place{}, ErrEscape", pkg: "./capabilities/volume", run: "."},
+	{name: "volume/absolute link", file: "capabilities/volume/walk.go", old: "case target[0] == '/':\n		return \"\", ErrEscape", new: "case target[0] == '/':\n		return strings.TrimLeft(target, \"/\"), nil", pkg: "./capabilities/volume", run: "."},
+}
+
+func function(name, file, old, new string) mutant {
+	return mutant{name: "wasi/" + name, file: wasiGo + file, old: old, new: new, pkg: "./runtime/wasi", run: "."}
+}
+
+// abi are the functions of WASI that can write, each not doing as it was told
+// by the capability.
+var abi = []mutant{
+	function("path_open CREAT", "path.go", "Create:    oflags&openCreate != 0,", "Create:    false,"),
+	function("path_open TRUNC", "path.go", "Truncate:  oflags&openTruncate != 0,", "Truncate:  false,"),
+	function("path_open FD_WRITE", "path.go", "Write:     base&(rightWrite|rightAllocate) != 0,", "Write:     base&rightAllocate != 0,"),
+	function("path_open FD_ALLOCATE", "path.go", "Write:     base&(rightWrite|rightAllocate) != 0,", "Write:     base&rightWrite != 0,"),
+	function("path_open result", "path.go", "h, err := d.file.Open(path, in)\n	if err != nil {\n		return p.result(err)", "h, err := d.file.Open(path, in)\n	if err != nil {\n		return eACCES"),
+	function("path_create_directory", "path.go", "return p.named(m, a, rightCreateDirectory, (*files.Handle).Mkdir)", "return success"),
+	function("path_remove_directory", "path.go", "return p.named(m, a, rightRemoveDirectory, (*files.Handle).Rmdir)", "return success"),
+	function("path_unlink_file", "path.go", "return p.named(m, a, rightUnlinkFile, (*files.Handle).Unlink)", "return success"),
+	function("path_rename", "path.go", "return p.pair(m, a[0:3], a[3:6], rightRenameSource, rightRenameTarget, (*files.Handle).Rename)", "return success"),
+	function("path_link", "path.go", "return p.pair(m, []uint64{a[0], a[2], a[3]}, a[4:7], rightLinkSource, rightLinkTarget, (*files.Handle).Link)", "return success"),
+	function("path_symlink", "path.go", "return p.result(h.Symlink(target, path))", "return success"),
+	function("path_filestat_set_times", "filestat.go", "return p.result(h.SetTimesPath(path, follow, t))", "return success"),
+	function("fd_filestat_set_times", "filestat.go", "return p.result(h.SetTimes(t))", "return success"),
+	function("fd_filestat_set_size", "filestat.go", "return p.result(h.SetSize(int64(a[1])))", "return success"),
+	function("fd_allocate", "fd.go", "return p.result(h.Allocate(int64(a[1]), int64(a[2])))", "return success"),
+	function("fd_write", "io.go", "return writeAt(d, b, d.offset, done)", "return len(b), nil"),
+	function("fd_write APPEND", "io.go", "n, end, err := d.file.Append(b)", "n, end, err := len(b), int64(0), error(nil)"),
+	function("fd_pwrite", "io.go", "return writeAt(d, b, int64(a[3]), done)", "return len(b), nil"),
+	function("sock_*", "proc.go", "err := p.ledger.Attempt(capabilities.Attempt{Operation: capabilities.OpSocket, Object: \"socket\"})", "err := error(nil)"),
+	function("violation stops", "stop.go", "if _, ok := errors.AsType[*capabilities.Violation](err); ok {\n		return true\n	}", ""),
+	function("stopped stays stopped", "host.go", "if p.stop != nil {\n			panic(p.stop)\n		}", ""),
+}
+
+func step(name, file, old, new string) mutant {
+	return mutant{name: "engine/" + name, file: engine + file, old: old, new: new, pkg: "./runtime", run: "Test[^T]"}
+}
+
+// transactions are the engine's own checks.
+var transactions = []mutant{
+	step("violation decides the outcome", "classify.go", "case len(c.ledger.Violations()) > 0 || errors.Is(stop, capabilities.ErrViolation):", "case false:"),
+	step("only a good end commits", "call.go", "if r.Outcome == OK {\n		c.commit(ctx, r)", "if true {\n		c.commit(ctx, r)"),
+	step("dry run", "call.go", "if err == nil && !c.dryRun {", "if err == nil {"),
+	step("start-up code is sealed", "process.go", "mounts = append(mounts, files.Sealed(r.Name, r.Path))", "mounts = append(mounts, files.Scratch(r.Path, volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 10}}), ledger))"),
+	step("start-up code has no authority", "process.go", "ledger := capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})", "ledger := capabilities.NewLedger(capabilities.Grant{Claim: capabilities.Claim{}.Effective()}, capabilities.Notify{})"),
+	step("memory limit", "memory.go", "if size > m.limit {", "if false {"),
+	step("output limit", "buffer.go", "if len(p) > c.limit-c.Len() {", "if false {"),
+	step("imports are checked", "link.go", "if module != wasiModule {", "if false {"),
+	step("listed is enforced", "package.go", "Listed:     e.Listed(Judges()),", "Listed:     e,"),
+	step("reserved _meta", "output.go", "return strings.HasPrefix(strings.ToLower(key), MetaPrefix)", "return key == \"\""),
+	step("guest text withheld", "call.go", "default:\n		r.Output = explain(toolName, r)", "default:\n		r.Output = text(true, string(r.Stderr))"),
+	{name: "volume/guards hold", file: "capabilities/volume/check.go", old: "if !st.Same(g.Stamp) {", new: "if false {", pkg: "./capabilities/volume", run: "."},
+	{name: "volume/listings hold", file: "capabilities/volume/check.go", old: "case ListingDigest(l.Path, list) != l.Digest:", new: "case false:", pkg: "./capabilities/volume", run: "."},
+}

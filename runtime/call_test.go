@@ -1,0 +1,163 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	w "github.com/sandboxd/sandboxd/internal/wasmtest"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+const cheerful = `{"content":[{"type":"text","text":"all good"}]}`
+
+// writesAndSmiles tries to make a file, drops the errno and answers cheerfully.
+func writesAndSmiles() []byte {
+	return command("new", cheerful, w.Seq(open("new", oflagCreate, rightWrite), write(-1, 4), write(1, int32(len(cheerful)))))
+}
+
+func TestReadOnlyToolIsStoppedInTheAct(t *testing.T) {
+	var recorded []capabilities.Violation
+	e := newEngine(t, Observer{Violation: func(_ CallInfo, v capabilities.Violation) { recorded = append(recorded, v) }})
+	loaded, dir := load(t, e, pack(writesAndSmiles(), tool.Command, readOnly))
+	r := loaded.Call(context.Background(), Request{Tool: "t"})
+	want := capabilities.Violation{Hint: capabilities.ReadOnlyHint, Operation: capabilities.OpCreate, Object: "/data/new", Phase: capabilities.PhaseOperation}
+	if r.Outcome != Violation || r.Violation == nil || *r.Violation != want {
+		t.Fatalf("outcome %s, violation %+v, err %v", r.Outcome, r.Violation, r.Err)
+	}
+	if !errors.Is(r.Err, capabilities.ErrViolation) {
+		t.Errorf("error %v does not match ErrViolation", r.Err)
+	}
+	if !slices.Equal(recorded, []capabilities.Violation{want}) {
+		t.Errorf("observed %v", recorded)
+	}
+	said, err := json.Marshal(r.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(said), "all good") || strings.Contains(string(said), dir) {
+		t.Errorf("the answer holds guest text or a host path: %s", said)
+	}
+	untouched(t, dir)
+}
+
+func TestWriterCommits(t *testing.T) {
+	loaded, dir := load(t, newEngine(t, Observer{}), pack(writesAndSmiles(), tool.Command, writer))
+	r := loaded.Call(context.Background(), Request{Tool: "t"})
+	if r.Outcome != OK || !r.Committed {
+		t.Fatalf("outcome %s, committed %v, err %v", r.Outcome, r.Committed, r.Err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "new")); err != nil || string(b) != cheerful[:4] {
+		t.Errorf("new holds %q, %v", b, err)
+	}
+	if !slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool {
+		return e.Verb == capabilities.Create && e.Object == "/data/new" && e.Bytes == 4
+	}) {
+		t.Errorf("effects %+v", r.Effects)
+	}
+}
+
+func TestDryRunCommitsNothing(t *testing.T) {
+	loaded, dir := load(t, newEngine(t, Observer{}), pack(writesAndSmiles(), tool.Command, writer))
+	r := loaded.Call(context.Background(), Request{Tool: "t", DryRun: true})
+	if r.Outcome != OK || r.Committed || !wrote(r.Effects) {
+		t.Fatalf("outcome %s, committed %v, effects %+v", r.Outcome, r.Committed, r.Effects)
+	}
+	untouched(t, dir)
+}
+
+// TestNothingCommitsUnlessAllWentWell: whatever ends a call badly, its writes
+// are dropped and the client is told.
+func TestNothingCommitsUnlessAllWentWell(t *testing.T) {
+	const (
+		failed = `{"content":[{"type":"text","text":"no"}],"isError":true}`
+		broken = `{"content":[{"type":"smell","text":"no"}]}`
+	)
+	wrote := open("new", oflagCreate, rightWrite)
+	for name, body := range map[string][]byte{
+		"isError":         w.Seq(wrote, write(1, int32(len(failed)))),
+		"exit status":     w.Seq(wrote, exit(3)),
+		"trap":            w.Seq(wrote, w.Unreachable),
+		"truncated old":   w.Seq(open("old", oflagTrunc, rightWrite), exit(1)),
+		"unusable answer": w.Seq(wrote, write(1, int32(len(broken)))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := failed
+			if name == "unusable answer" {
+				text = broken
+			}
+			path := "new"
+			if name == "truncated old" {
+				path = "old"
+			}
+			loaded, dir := load(t, newEngine(t, Observer{}), pack(command(path, text, body), tool.Command, writer))
+			r := loaded.Call(context.Background(), Request{Tool: "t"})
+			if r.Outcome != ToolError || r.Committed || !r.Output.IsError {
+				t.Fatalf("outcome %s, committed %v, output %s, err %v", r.Outcome, r.Committed, r.Output.Content, r.Err)
+			}
+			untouched(t, dir)
+		})
+	}
+}
+
+func TestClosedWorldSocket(t *testing.T) {
+	body := w.Seq(w.I32Const(99), w.I32Const(0), w.Call(sockShutdown), w.Drop)
+	closed, _ := load(t, newEngine(t, Observer{}), pack(command("", "", body), tool.Command, readOnly))
+	r := closed.Call(context.Background(), Request{Tool: "t"})
+	if r.Outcome != Violation || r.Violation.Hint != capabilities.OpenWorldHint || r.Violation.Operation != capabilities.OpSocket {
+		t.Errorf("closed: %s, %+v", r.Outcome, r.Violation)
+	}
+	open, _ := load(t, newEngine(t, Observer{}), pack(command("", "", body), tool.Command, capabilities.Claim{}))
+	r = open.Call(context.Background(), Request{Tool: "t"})
+	if r.Outcome != OK || len(r.Denials) != 1 || r.Denials[0].Capability != capabilities.CapSocket || r.Denials[0].Errno != capabilities.ENOTSUP {
+		t.Errorf("open: %s, %+v", r.Outcome, r.Denials)
+	}
+}
+
+// TestConcurrentWritersConflict: of calls that rewrite one file at a time,
+// each either commits on what it read or is run again.
+func TestConcurrentWritersConflict(t *testing.T) {
+	body := w.Seq(open("old", 0, rightRead|rightWrite), write(-1, 3))
+	loaded, _ := load(t, newEngine(t, Observer{}), pack(command("old", "abc", body), tool.Command, writer))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK && r.Outcome != Conflict {
+				t.Errorf("outcome %s, %v", r.Outcome, r.Err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRefusedRequests(t *testing.T) {
+	loaded, _ := load(t, newEngine(t, Observer{}), pack(command("", "", nil), tool.Command, readOnly))
+	if r := loaded.Call(context.Background(), Request{Tool: "nobody"}); r.Outcome != Refused || !errors.Is(r.Err, ErrNoTool) {
+		t.Errorf("unknown tool: %s, %v", r.Outcome, r.Err)
+	}
+	for _, arguments := range []string{`[]`, `null`, `1`, `{`, `"x"`} {
+		if r := loaded.Call(context.Background(), Request{Tool: "t", Arguments: []byte(arguments)}); r.Outcome != Refused || !errors.Is(r.Err, ErrArguments) {
+			t.Errorf("arguments %s: %s, %v", arguments, r.Outcome, r.Err)
+		}
+	}
+}
+
+// TestStderrStaysOutOfTheResult: the log of a guest is for the operator.
+func TestStderrStaysOutOfTheResult(t *testing.T) {
+	loaded, _ := load(t, newEngine(t, Observer{}), pack(command("", "psst", write(2, 4)), tool.Command, readOnly))
+	r := loaded.Call(context.Background(), Request{Tool: "t"})
+	out, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Outcome != OK || strings.Contains(string(out), "psst") || string(r.Stderr) != "psst" {
+		t.Errorf("outcome %s, stderr %q, result %s", r.Outcome, r.Stderr, out)
+	}
+}

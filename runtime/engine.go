@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/sandboxd/sandboxd/runtime/wasi"
+)
+
+// Options of an [Engine]. The zero value keeps nothing on disk and gives no
+// managed volume.
+type Options struct {
+	Cache    string // folder of compiled modules; empty: none on disk
+	State    string // folder of managed volumes; empty: a package that needs one is refused
+	Observer Observer
+}
+
+// Engine runs tools. It is safe for concurrent use.
+type Engine struct {
+	state    string
+	observer Observer
+	cache    wazero.CompilationCache
+	wasm     wazero.Runtime
+	next     atomic.Uint64
+	slots    sync.Map // instance by module name
+	folders  folders
+}
+
+// New returns an engine, which the caller closes.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	cache, err := openCache(o.Cache)
+	if err != nil {
+		return nil, err
+	}
+	// The stock check at loop headers is what lets a deadline stop a guest, and
+	// lets the Go scheduler in: machine code itself is not preemptible.
+	config := wazero.NewRuntimeConfig().
+		WithCompilationCache(cache).
+		WithCloseOnContextDone(true).
+		WithCoreFeatures(api.CoreFeaturesV2)
+	e := &Engine{
+		state:    o.State,
+		observer: o.Observer,
+		cache:    cache,
+		wasm:     wazero.NewRuntimeWithConfig(ctx, config),
+	}
+	if _, err := wasi.Instantiate(ctx, e.wasm, e.process); err != nil {
+		return nil, errors.Join(fmt.Errorf("host functions: %w", err), e.Close(ctx))
+	}
+	return e, nil
+}
+
+func openCache(dir string) (wazero.CompilationCache, error) {
+	if dir == "" {
+		return wazero.NewCompilationCache(), nil
+	}
+	// Compiled code is executed: nobody else may write it.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cache folder: %w", err)
+	}
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cache folder: %w", err)
+	}
+	return cache, nil
+}
+
+// Close ends all instances. A call that still runs is stopped.
+func (e *Engine) Close(ctx context.Context) error {
+	return errors.Join(e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
+}
+
+// process finds the state of the call that a module instance serves.
+func (e *Engine) process(m api.Module) *wasi.Process {
+	i, ok := e.slots.Load(m.Name())
+	if !ok {
+		return nil
+	}
+	return i.(*instance).slot.Load()
+}
+
+func (e *Engine) compile(ctx context.Context, name string, module []byte) (wazero.CompiledModule, error) {
+	if e.observer.Compile != nil {
+		if done := e.observer.Compile(name, len(module)); done != nil {
+			defer done()
+		}
+	}
+	ctx = experimental.WithCompilationWorkers(ctx, goruntime.GOMAXPROCS(0))
+	return e.wasm.CompileModule(ctx, module)
+}

@@ -1,0 +1,94 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/sandboxd/sandboxd/runtime/wasi"
+)
+
+// Fate says what becomes of an instance after a call. The zero value discards.
+type Fate uint8
+
+// The fates of instances.
+const (
+	Discard Fate = iota
+	Reset
+)
+
+// Instances hands out instances of one module, each as it was when it was
+// ready for its first call.
+type Instances interface {
+	// Get returns an instance for one call. ready is the process that start-up
+	// code sees: its volumes are sealed.
+	Get(ctx context.Context, ready *wasi.Process) (*instance, error)
+	// Put takes it back.
+	Put(ctx context.Context, i *instance, f Fate) error
+}
+
+// instance is a module instance with one slot for the call that it serves.
+type instance struct {
+	name   string
+	module api.Module
+	memory *linearMemory
+	slot   atomic.Pointer[wasi.Process]
+}
+
+// newPerCall makes an instance for each call and discards it afterwards.
+type newPerCall struct {
+	engine  *Engine
+	pkg     string
+	module  wazero.CompiledModule
+	memory  uint64 // bytes
+	reactor bool
+}
+
+// Get instantiates the module and runs its start-up code.
+func (n *newPerCall) Get(ctx context.Context, ready *wasi.Process) (*instance, error) {
+	i := &instance{
+		name:   fmt.Sprintf("%s#%d", n.pkg, n.engine.next.Add(1)),
+		memory: &linearMemory{limit: n.memory},
+	}
+	i.slot.Store(ready)
+	n.engine.slots.Store(i.name, i)
+	config := wazero.NewModuleConfig().WithName(i.name).WithStartFunctions()
+	module, err := n.engine.wasm.InstantiateModule(experimental.WithMemoryAllocator(ctx, i.memory), n.module, config)
+	if err != nil {
+		n.engine.slots.Delete(i.name)
+		return i, &startError{"start", err}
+	}
+	i.module = module
+	if init := module.ExportedFunction("_initialize"); n.reactor && init != nil {
+		if _, err := init.Call(ctx); err != nil {
+			return i, &startError{"_initialize", err}
+		}
+	}
+	return i, nil
+}
+
+// Put closes the instance: nothing of it is left for another call, so Reset
+// is Discard here.
+func (n *newPerCall) Put(ctx context.Context, i *instance, f Fate) error {
+	switch f {
+	case Discard, Reset:
+	}
+	n.engine.slots.Delete(i.name)
+	if i.module == nil {
+		return nil
+	}
+	return i.module.Close(ctx)
+}
+
+// startError is start-up code that did not end well.
+type startError struct {
+	phase string
+	err   error
+}
+
+func (e *startError) Error() string { return e.phase + ": " + e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }

@@ -1,0 +1,127 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/files"
+	w "github.com/sandboxd/sandboxd/internal/wasmtest"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// reactor assembles a reactor whose _initialize has the given body.
+func reactor(init []byte, start bool) []byte {
+	m := w.Module{
+		Funcs: append(append([]w.Func{}, wasiImports...),
+			w.Func{Name: "_initialize", Body: init},
+			w.Func{Name: "sandboxd_alloc", Params: []byte{w.I32}, Results: []byte{w.I32}, Body: w.I32Const(4096)},
+			w.Func{Name: "sandboxd_call", Params: []byte{w.I32, w.I32}, Results: []byte{w.I64}, Body: w.I64Const(int64(atText)<<32 | int64(len(cheerful)))},
+		),
+		Memory: [2]uint32{1, 0},
+		Data:   map[uint32][]byte{atPath: []byte("new"), atText: []byte(cheerful)},
+	}
+	if start {
+		m.Start = imports + 1
+	}
+	return m.Encode()
+}
+
+func tryLoad(t *testing.T, p *tool.Package) error {
+	t.Helper()
+	_, err := newEngine(t, Observer{}).Load(context.Background(), p, Binding{})
+	return err
+}
+
+// TestStartUpCodeTouchesNothing: before a request is delivered a volume can be
+// enumerated and nothing else, in _initialize and in the start function alike.
+func TestStartUpCodeTouchesNothing(t *testing.T) {
+	for _, start := range []bool{false, true} {
+		for name, body := range map[string][]byte{
+			"create": open("new", oflagCreate, rightWrite),
+			"read":   open("old", 0, rightRead),
+			"mkdir":  mkdir("new"),
+		} {
+			err := tryLoad(t, pack(reactor(body, start), tool.Reactor, writer))
+			var load *LoadError
+			var sealed *files.SealedError
+			if !errors.As(err, &load) || !errors.As(err, &sealed) {
+				t.Errorf("start %v, %s: %v", start, name, err)
+				continue
+			}
+			if sealed.Path != "/data/new" || sealed.Operation == "" {
+				t.Errorf("start %v, %s: names %q of %q", start, name, sealed.Operation, sealed.Path)
+			}
+		}
+	}
+	socket := w.Seq(w.I32Const(99), w.I32Const(0), w.Call(sockShutdown), w.Drop)
+	if err := tryLoad(t, pack(reactor(socket, false), tool.Reactor, capabilities.Claim{})); !errors.Is(err, capabilities.ErrViolation) {
+		t.Errorf("socket: %v", err)
+	}
+}
+
+func TestReactorAnswers(t *testing.T) {
+	loaded, _ := load(t, newEngine(t, Observer{}), pack(reactor(nil, false), tool.Reactor, readOnly))
+	r := loaded.Call(context.Background(), Request{Tool: "t"})
+	if r.Outcome != OK || len(r.Output.Content) != 1 {
+		t.Fatalf("outcome %s (%v), output %s", r.Outcome, r.Err, r.Output.Content)
+	}
+}
+
+func TestModulesThatDoNotLink(t *testing.T) {
+	for name, m := range map[string]w.Module{
+		"unknown module":   {Funcs: []w.Func{{Import: "env", Name: "f"}, {Name: "_start"}}},
+		"unknown function": {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_teleport"}, {Name: "_start"}}},
+		"wrong signature":  {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_close"}, {Name: "_start"}}},
+		"not built yet":    {Funcs: []w.Func{{Import: "sandboxd_kv", Name: "get"}, {Name: "_start"}}},
+		"no start":         {Funcs: []w.Func{{Name: "main"}}},
+		"wrong start":      {Funcs: []w.Func{{Name: "_start", Params: []byte{w.I32}}}},
+		"no memory":        {Funcs: []w.Func{{Name: "_start"}}, NoMemory: true},
+	} {
+		if err := tryLoad(t, pack(m.Encode(), tool.Command, readOnly)); !errors.Is(err, ErrLink) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestModulesThatAreRefused: a hostile module is an error, never a panic.
+func TestModulesThatAreRefused(t *testing.T) {
+	huge := w.Module{Funcs: []w.Func{{Name: "_start"}}, Memory: [2]uint32{60000, 0}}
+	table := w.Module{Funcs: []w.Func{{Name: "_start"}}, Table: [2]uint32{1 << 30, 0}}
+	for name, b := range map[string][]byte{
+		"empty":            {},
+		"component":        {0, 'a', 's', 'm', 0x0d, 0, 1, 0},
+		"garbage":          append(w.Module{}.Encode(), 1, 2, 3, 4, 5),
+		"memory too large": huge.Encode(),
+		"table too large":  table.Encode(),
+	} {
+		var load *LoadError
+		if err := tryLoad(t, pack(b, tool.Command, readOnly)); !errors.As(err, &load) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUnsupportedIsSaid(t *testing.T) {
+	p := pack(command("", "", nil), tool.MCP, readOnly)
+	if err := tryLoad(t, p); !errors.Is(err, ErrNotSupported) {
+		t.Errorf("abi mcp: %v", err)
+	}
+	p = pack(command("", "", nil), tool.Command, readOnly)
+	p.Manifest.Requests.Session = true
+	if err := tryLoad(t, p); !errors.Is(err, ErrNotSupported) {
+		t.Errorf("session: %v", err)
+	}
+}
+
+// TestListedIsNeverSaferThanEnforced: what cannot be judged yet is listed with
+// its pessimistic value.
+func TestListedIsNeverSaferThanEnforced(t *testing.T) {
+	additive := capabilities.Claim{ReadOnly: capabilities.False, Destructive: capabilities.False, Idempotent: capabilities.True}
+	loaded, _ := load(t, newEngine(t, Observer{}), pack(command("", "", nil), tool.Command, additive))
+	got := loaded.Tools()[0].Listed
+	if want := (capabilities.Effective{Destructive: true, OpenWorld: true}); got != want {
+		t.Errorf("listed %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,161 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// Binding is what the operator gives a package.
+type Binding struct {
+	As      string            // the package's name here; empty: its own
+	Folders map[string]string // host folder by volume name; a volume that is not listed is managed
+}
+
+// Package is a loaded package, ready to be called. It is safe for concurrent
+// use.
+type Package struct {
+	engine    *Engine
+	source    *tool.Package
+	name      string
+	compiled  wazero.CompiledModule
+	instances Instances
+	volumes   volumes
+	tools     []*Tool
+}
+
+// Tool is one tool of a loaded package with what is enforced on it.
+type Tool struct {
+	Definition tool.Definition
+	Effective  capabilities.Effective // the claim that is held against it
+	Listed     capabilities.Effective // what clients are told: never safer than what is enforced
+	Grant      capabilities.Grant
+}
+
+// Judges returns which claims about a whole call this engine can enforce.
+// Without a judge a claim is listed with its pessimistic value.
+func Judges() capabilities.Judges { return capabilities.Judges{} }
+
+// Name returns the name that the operator gave the package, or its own.
+func (p *Package) Name() string { return p.name }
+
+// Source returns the inert package.
+func (p *Package) Source() *tool.Package { return p.source }
+
+// Tools returns the tools in the order in which the package defines them.
+func (p *Package) Tools() []*Tool { return slices.Clone(p.tools) }
+
+// Tool returns the tool of that name.
+func (p *Package) Tool(name string) (*Tool, bool) {
+	i := slices.IndexFunc(p.tools, func(t *Tool) bool { return t.Definition.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return p.tools[i], true
+}
+
+// Load compiles a package, learns its tools and returns it ready to be called.
+// No tool is called, but the module's start function, its _initialize and its
+// description run, with nothing granted: an attempt on a volume there, reads
+// included, is an error that names operation and path. Errors are of type
+// [*LoadError].
+func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Package, err error) {
+	p = &Package{engine: e, source: src, name: src.Manifest.Name}
+	if b.As != "" {
+		p.name = b.As
+	}
+	phase := "manifest"
+	defer func() {
+		// No package may take the host down, whatever it makes the engine do.
+		if fault := recover(); fault != nil {
+			err = &HostFault{fmt.Errorf("panic: %v", fault)}
+		}
+		if err != nil {
+			p, err = nil, &LoadError{Package: p.name, Phase: phase, Err: err}
+		}
+	}()
+	if err := supported(src.Manifest); err != nil {
+		return p, err
+	}
+	phase = "volumes"
+	if p.volumes, err = e.bind(p.name, src.Manifest.Requests.Volumes, b.Folders); err != nil {
+		return p, err
+	}
+	phase = "module"
+	if err := p.prepare(ctx, &phase); err != nil {
+		return p, err
+	}
+	definitions, err := p.start(ctx, &phase)
+	if err != nil {
+		return p, err
+	}
+	p.grant(definitions)
+	return p, nil
+}
+
+// prepare makes the module ready to be instantiated.
+func (p *Package) prepare(ctx context.Context, phase *string) error {
+	m := p.source.Manifest
+	module, err := guard(p.source.Module, m.Limits)
+	if err != nil {
+		return err
+	}
+	*phase = "compile"
+	if p.compiled, err = p.engine.compile(ctx, p.name, module); err != nil {
+		return err
+	}
+	*phase = "link"
+	if err := p.engine.linkable(p.compiled, m.ABI); err != nil {
+		return err
+	}
+	p.instances = &newPerCall{
+		engine: p.engine, pkg: p.name, module: p.compiled,
+		memory: uint64(m.Limits.Memory), reactor: m.ABI == tool.Reactor,
+	}
+	return nil
+}
+
+// supported refuses what is not built yet and would change what is enforced.
+func supported(m tool.Manifest) error {
+	switch m.ABI {
+	case tool.Command, tool.Reactor:
+	case tool.MCP, tool.Extism:
+		return fmt.Errorf("abi %s: %w", m.ABI, ErrNotSupported)
+	default:
+		return fmt.Errorf("abi %q: %w", m.ABI, ErrNotSupported)
+	}
+	switch {
+	case m.Requests.Session:
+		return fmt.Errorf("requests.session: %w", ErrNotSupported)
+	case m.Requests.SessionScratch > 0:
+		return fmt.Errorf("requests.sessionScratch: %w", ErrNotSupported)
+	}
+	return nil
+}
+
+// grant derives what each tool may do: its own claim over what the package
+// requests.
+func (p *Package) grant(definitions []tool.Definition) {
+	policy := capabilities.Policy{}
+	for _, r := range p.source.Manifest.Requests.Volumes {
+		access := r.Access
+		if access == capabilities.NoAccess {
+			access = capabilities.WriteAccess // what the tools' claims can use: Derive cuts it down
+		}
+		policy.Volumes = append(policy.Volumes, capabilities.VolumeGrant{Name: r.Name, Path: r.Path, Access: access})
+	}
+	for _, d := range definitions {
+		e := d.Claim.Effective()
+		p.tools = append(p.tools, &Tool{
+			Definition: d,
+			Effective:  e,
+			Listed:     e.Listed(Judges()),
+			Grant:      capabilities.Derive(e, policy),
+		})
+	}
+}

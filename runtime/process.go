@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"bytes"
+	crand "crypto/rand"
+	"io"
+	mrand "math/rand/v2"
+	"time"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/runtime/wasi"
+)
+
+// Scratch is what a call may hold in /tmp.
+const (
+	scratchMount = "/tmp"
+	scratchBytes = 16 << 20
+	scratchFiles = 1000
+)
+
+// callClock is the time that one call sees. Its monotonic part starts at zero:
+// a guest learns nothing about the host's uptime.
+type callClock struct{ start time.Time }
+
+func (c callClock) now() time.Time           { return time.Now() }
+func (c callClock) monotonic() time.Duration { return time.Since(c.start) }
+
+// newRandom returns a stream of random bytes for one call (ChaCha8, seeded by
+// the system).
+func newRandom() io.Reader {
+	var seed [32]byte
+	crand.Read(seed[:]) // never fails (crypto/rand.Read)
+	return mrand.NewChaCha8(seed)
+}
+
+// processSpec is what differs between the processes of one module.
+type processSpec struct {
+	args   []string
+	stdin  []byte
+	stdout io.Writer
+	stderr io.Writer
+	ledger *capabilities.Ledger
+}
+
+// sealed returns the process that start-up code sees: the same descriptors in
+// the same order as in a call, none of which can be used, and no authority.
+func (p *Package) sealed(stderr io.Writer) *wasi.Process {
+	clock := callClock{time.Now()}
+	ledger := capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})
+	var mounts []*files.Volume
+	for _, r := range p.source.Manifest.Requests.Volumes {
+		mounts = append(mounts, files.Sealed(r.Name, r.Path))
+	}
+	mounts = append(mounts, files.Sealed("", scratchMount))
+	return wasi.NewProcess(wasi.Options{
+		Args:      []string{p.name},
+		Stdin:     bytes.NewReader(nil),
+		Stdout:    io.Discard,
+		Stderr:    stderr,
+		Volumes:   mounts,
+		Random:    newRandom(),
+		Now:       clock.now,
+		Monotonic: clock.monotonic,
+		Ledger:    ledger,
+	})
+}
+
+// newScratch returns the call's own /tmp.
+func newScratch(clock callClock, l *capabilities.Ledger) (*files.Volume, *volume.Overlay) {
+	o := volume.New(nil, volume.Options{
+		Budget: &volume.Budget{Bytes: scratchBytes, Files: scratchFiles},
+		Now:    clock.now,
+	})
+	return files.Scratch(scratchMount, o, l), o
+}

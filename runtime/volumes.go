@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/sandboxd/sandboxd/capabilities/tx"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// ErrVolume: a volume of a package cannot be given.
+var ErrVolume = errors.New("volume")
+
+// localPrincipal is the principal where there is one user.
+const localPrincipal = "local"
+
+// folders holds the open folders of an engine, one per folder on disk: two
+// packages that share a folder share its lock.
+type folders struct {
+	mu   sync.Mutex
+	open map[string]*volume.HostDir
+}
+
+// get opens the folder, or returns it where it is open.
+func (f *folders) get(dir string, open func(string) (*volume.HostDir, error)) (*volume.HostDir, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(key); err == nil {
+		key = real
+	}
+	if d, ok := f.open[key]; ok {
+		return d, nil
+	}
+	d, err := open(key)
+	if err != nil {
+		return nil, err
+	}
+	if f.open == nil {
+		f.open = map[string]*volume.HostDir{}
+	}
+	f.open[key] = d
+	return d, nil
+}
+
+// close closes all of them.
+func (f *folders) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for _, d := range f.open {
+		errs = append(errs, d.Close())
+	}
+	f.open = nil
+	return errors.Join(errs...)
+}
+
+// volumes says where each requested volume of a package lives.
+type volumes []boundVolume
+
+type boundVolume struct {
+	request tool.VolumeRequest
+	dir     string
+	managed bool
+}
+
+// bind finds a folder for each requested volume: the operator's, or a managed
+// one below the state folder, which is made when it is first used.
+func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, given map[string]string) (volumes, error) {
+	rest := maps.Clone(given)
+	var vs volumes
+	for _, r := range requests {
+		dir, ok := given[r.Name]
+		delete(rest, r.Name)
+		switch {
+		case ok:
+			if err := checkFolder(dir); err != nil {
+				return nil, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
+			}
+		case e.state == "":
+			return nil, fmt.Errorf("%w %s: no folder given and no state folder for a managed one", ErrVolume, r.Name)
+		default:
+			dir = filepath.Join(e.state, "volumes", localPrincipal, pkg, r.Name)
+		}
+		vs = append(vs, boundVolume{request: r, dir: dir, managed: !ok})
+	}
+	if len(rest) > 0 {
+		name := slices.Sorted(maps.Keys(rest))[0]
+		return nil, fmt.Errorf("%w %s: package %s does not request it", ErrVolume, name, pkg)
+	}
+	return vs, nil
+}
+
+func checkFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s: not a folder", dir)
+	}
+	return nil
+}
+
+// open returns the volumes as participants of a transaction.
+func (vs volumes) open(f *folders) ([]tx.Volume, error) {
+	var opened []tx.Volume
+	for _, v := range vs {
+		how := volume.OpenDir
+		if v.managed {
+			how = volume.Managed
+		}
+		d, err := f.get(v.dir, how)
+		if err != nil {
+			return nil, fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err)
+		}
+		opened = append(opened, tx.Volume{Name: v.request.Name, Path: v.request.Path, Store: d})
+	}
+	return opened, nil
+}

@@ -1,0 +1,128 @@
+package wasi
+
+import (
+	"crypto/rand"
+	"io"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/files"
+)
+
+// Options of a [Process]. The zero Options give a process without files,
+// arguments, environment, input and output, that may open no socket.
+type Options struct {
+	Args []string // the program's name first; without NUL bytes
+	Env  []string // "KEY=value"; without NUL bytes
+
+	Stdin  io.Reader // nil: at its end
+	Stdout io.Writer // nil: dropped. A *OutputLimitError that it returns stops the guest
+	Stderr io.Writer // nil: dropped. Its errors are not told to the guest
+
+	// Volumes are opened before the guest starts, at their mounts: the
+	// descriptors from 3 on, in this order, scratch last by convention.
+	Volumes []*files.Volume
+
+	Ledger *capabilities.Ledger // judges sockets; nil: one that grants nothing
+
+	Random    io.Reader            // nil: crypto/rand
+	Now       func() time.Time     // nil: time.Now
+	Monotonic func() time.Duration // since any fixed moment; nil: since NewProcess
+}
+
+// Process is what a guest sees of the world during one call: arguments,
+// environment, streams, clocks, randomness and open files. It serves one guest
+// and is not safe for concurrent use.
+type Process struct {
+	args, env      []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	ledger         *capabilities.Ledger
+	random         io.Reader
+	now            func() time.Time
+	monotonic      func() time.Duration
+	table          table
+	devices        map[*files.Volume]uint64
+	stop           error
+
+	module        api.Module // whose memory is cached
+	memory        memory
+	buffers       [][]byte       // reused by reads and writes
+	subscriptions []subscription // reused by poll_oneoff
+}
+
+// NewProcess returns the process of a call. Close it when the call has ended.
+func NewProcess(o Options) *Process {
+	start := time.Now()
+	p := &Process{
+		args: o.Args, env: o.Env,
+		stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr,
+		ledger: o.Ledger, random: o.Random, now: o.Now, monotonic: o.Monotonic,
+		devices: make(map[*files.Volume]uint64, len(o.Volumes)),
+	}
+	if p.ledger == nil {
+		p.ledger = capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})
+	}
+	if p.random == nil {
+		p.random = rand.Reader
+	}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	if p.monotonic == nil {
+		p.monotonic = func() time.Duration { return time.Since(start) }
+	}
+	for _, s := range []stream{stdin, stdout, stderr} {
+		p.table.add(&descriptor{stream: s})
+	}
+	for i, v := range o.Volumes {
+		p.devices[v] = uint64(i) + 1
+		p.table.add(preopen(v))
+	}
+	return p
+}
+
+// Stop returns what stopped the guest, nil while nothing has. It is also what
+// every further call of a host function stops with.
+func (p *Process) Stop() error { return p.stop }
+
+// Close closes all descriptors. The volumes stay open: they are the caller's.
+func (p *Process) Close() {
+	p.table.close()
+}
+
+// get returns an open descriptor that did not give up the rights.
+func (p *Process) get(fd uint64, need rights) (*descriptor, errno) {
+	d, ok := p.table.get(fd)
+	switch {
+	case !ok:
+		return nil, eBADF
+	case d.dropped&need != 0:
+		return nil, eNOTCAPABLE
+	}
+	return d, success
+}
+
+// own returns an open descriptor for a function that is done by the descriptor
+// itself. On a volume that is still sealed that function stops the guest.
+func (p *Process) own(name capabilities.Operation, fd uint64, need rights) (*descriptor, errno) {
+	d, e := p.get(fd, need)
+	if e == success && d.file != nil && d.file.Volume().Sealed() {
+		p.raise(&files.SealedError{Operation: name, Path: d.file.Volume().Mount()})
+	}
+	return d, e
+}
+
+// file returns an open file or directory; streams have none.
+func (p *Process) file(fd uint64, need rights, none errno) (*files.Handle, errno) {
+	d, e := p.get(fd, need)
+	switch {
+	case e != success:
+		return nil, e
+	case d.file == nil:
+		return nil, none
+	}
+	return d.file, success
+}

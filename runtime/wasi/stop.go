@@ -1,0 +1,80 @@
+package wasi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
+)
+
+// ErrNoProcess stops a guest that calls the host while no call is bound to its
+// instance.
+var ErrNoProcess = errors.New("instance bound to no call")
+
+// ExitError is the guest's own end: proc_exit. The instance is not closed.
+type ExitError struct{ Code uint32 }
+
+// Error returns the exit status in words.
+func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
+
+// OutputLimitError stops a guest that writes more to standard output than its
+// result may be.
+type OutputLimitError struct{ Limit int } // bytes
+
+// Error returns the limit in words.
+func (e *OutputLimitError) Error() string {
+	return fmt.Sprintf("output limit of %d bytes reached", e.Limit)
+}
+
+// InterruptError stops a guest that waits in the host when its context ends.
+// It wraps the cause of that.
+type InterruptError struct{ Cause error }
+
+// Error returns the cause in words.
+func (e *InterruptError) Error() string { return "wait interrupted: " + e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *InterruptError) Unwrap() error { return e.Cause }
+
+// stops reports whether an error ends the guest instead of being told to it.
+func stops(err error) bool {
+	if _, ok := errors.AsType[*capabilities.Violation](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*volume.LimitError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*files.SealedError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*OutputLimitError](err); ok {
+		return true
+	}
+	return errors.Is(err, volume.ErrConflict)
+}
+
+// raise remembers what stops the guest and stops it. It does not return. The
+// first stop is the one that is remembered.
+func (p *Process) raise(err error) {
+	if p.stop == nil {
+		p.stop = err
+	}
+	panic(p.stop)
+}
+
+// result turns an error into the number that the guest gets. It does not
+// return for an error that stops the guest.
+func (p *Process) result(err error) errno {
+	if err == nil {
+		return success
+	}
+	if stops(err) {
+		p.raise(err)
+	}
+	if e, ok := errors.AsType[capabilities.Errno](err); ok {
+		return number(e)
+	}
+	return eIO
+}

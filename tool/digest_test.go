@@ -1,0 +1,249 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func canonicalOf(t testing.TB, doc string) []byte {
+	t.Helper()
+	m, err := ParseManifest("tool.yaml", []byte(doc))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, doc)
+	}
+	c, err := m.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCanonical pins the canonical form: a change of it is a change of every
+// digest that was approved, and needs a new name of the format.
+func TestCanonical(t *testing.T) {
+	golden(t, "canonical.golden", append(canonicalOf(t, full), '\n'))
+	p := Package{Module: []byte("module")}
+	m, err := ParseManifest("tool.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Manifest = *m
+	if err := p.digest(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "digest.golden", []byte(p.ModuleDigest+"\n"+p.DefinitionDigest+"\n"+p.Digest+"\n"))
+}
+
+// TestCanonicalIgnores writes the same manifest in other ways.
+func TestCanonicalIgnores(t *testing.T) {
+	want := canonicalOf(t, full)
+	for name, doc := range map[string]string{
+		"comments":      strings.ReplaceAll(full, "\n", "   # comment\n"),
+		"line ends":     strings.ReplaceAll(full, "\n", "\r\n"),
+		"mark":          "\ufeff" + full,
+		"document":      "---\n" + full,
+		"quotes":        strings.Replace(full, "title: List notes", `"title": 'List notes'`, 1),
+		"default abi":   strings.Replace(full, "abi: command\n", "", 1),
+		"hex":           strings.Replace(full, "output: 65536", "output: 0x10000", 1),
+		"unit":          strings.Replace(full, "output: 65536", "output: 64KiB", 1),
+		"duration":      strings.Replace(full, "1m30s", "90s", 1),
+		"days":          strings.Replace(full, "30d", "720h", 1),
+		"schema keys":   strings.Replace(full, "{type: string, maxLength: 100}", "{maxLength: 100, type: string}", 1),
+		"schema block":  strings.Replace(full, "text: {type: string, maxLength: 100}", "text:\n          maxLength: 100\n          type: string", 1),
+		"argument keys": strings.Replace(full, "{b: 1, a: [true, null]}", "{a: [true, ~], b: 1}", 1),
+		"module":        strings.Replace(full, "notes.wasm", "out/notes.wasm", 1),
+		"source":        strings.Replace(full, "module: notes.wasm", "source: {language: go}", 1),
+		"json":          asJSON(t, full),
+	} {
+		if got := canonicalOf(t, doc); !bytes.Equal(got, want) {
+			t.Errorf("%s changes the canonical form\n%s\n%s", name, got, want)
+		}
+	}
+}
+
+// asJSON writes a YAML document as JSON, which is YAML too.
+func asJSON(t *testing.T, doc string) string {
+	n, err := parseYAML("tool.yaml", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(n.json(true))
+}
+
+// TestCanonicalSees changes one thing at a time; each must show.
+func TestCanonicalSees(t *testing.T) {
+	seen := map[string]string{string(canonicalOf(t, full)): "the original"}
+	for _, change := range [][2]string{
+		{"name: notes", "name: note"},
+		{"1.0.0", "1.0.1"},
+		{"abi: command", "abi: reactor"},
+		{"readOnlyHint: true, ", ""},
+		{"readOnlyHint: true", "readOnlyHint: false"},
+		{"openWorldHint: false", "openWorldHint: true"},
+		{", openWorldHint: false", ""},
+		{"      destructiveHint: false\n", ""},
+		{"destructiveHint: false", "destructiveHint: true"},
+		{"idempotentHint: true", "idempotentHint: false"},
+		{"      idempotentHint: true\n", ""},
+		{"title: List notes", "title: List note"},
+		{"title: Add a note", "title: Add note"},
+		{"Lists the notes.", "Lists notes."},
+		{"maxLength: 100", "maxLength: 101"},
+		{"required: [text]", "required: []"},
+		{"outputSchema: {type: object", "outputSchema: {type: array"},
+		{"    idempotencyKeyArgument: idempotency_key\n", ""},
+		{"access: write", "access: read"},
+		{", access: write", ""},
+		{"path: /ref", "path: /refs"},
+		{"name: ref", "name: refs"},
+		{"kv: true", "kv: false"},
+		{"main", "other"},
+		{"api.example.com", "api.example.org"},
+		{"[GET]", "[GET, POST]"},
+		{"/v1/*", "/v2/*"},
+		{"API_TOKEN", "OTHER_TOKEN"},
+		{"orders-db", "users-db"},
+		{"8443", "8444"},
+		{"[TZ]", "[TZ, LANG]"},
+		{"1MiB", "2MiB"},
+		{"session: true", "session: false"},
+		{"setup: true", "setup: false"},
+		{"next_id", "last_id"},
+		{"/data/book.md", "/data/books.md"},
+		{"under: /data/history", "under: /data/old"},
+		{"from: pending", "from: open"},
+		{"to: accepted", "to: rejected"},
+		{"30d", "31d"},
+		{"128MiB", "127MiB"},
+		{"1m30s", "1m31s"},
+		{"65536", "65537"},
+		{"fuel: 7", "fuel: 8"},
+		{"writes: 1GiB", "writes: 1MiB"},
+		{"files: 10", "files: 11"},
+		{"tool: list_notes", "tool: add_note"},
+		{"b: 1", "b: 2"},
+		{"private", "public"},
+	} {
+		doc := strings.Replace(full, change[0], change[1], 1)
+		if doc == full {
+			t.Fatalf("%q is not in the manifest", change[0])
+		}
+		got := string(canonicalOf(t, doc))
+		if other, ok := seen[got]; ok {
+			t.Errorf("%q looks as %s", change, other)
+		}
+		seen[got] = fmt.Sprintf("%q", change)
+	}
+}
+
+// TestCanonicalOrder shuffles the keys of every mapping.
+func TestCanonicalOrder(t *testing.T) {
+	root, err := parseYAML("tool.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := canonicalOf(t, full)
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Int64().Draw(rt, "seed")
+		doc := shuffled(root, rand.New(rand.NewSource(seed)))
+		if got := canonicalOf(t, string(doc.json(false))); !bytes.Equal(got, want) {
+			rt.Fatalf("the order of keys shows:\n%s", got)
+		}
+	})
+}
+
+func shuffled(n *node, r *rand.Rand) *node {
+	c := *n
+	c.items, c.entries = nil, nil
+	for _, i := range n.items {
+		c.items = append(c.items, shuffled(i, r))
+	}
+	for _, e := range n.entries {
+		e.value = shuffled(e.value, r)
+		c.entries = append(c.entries, e)
+	}
+	r.Shuffle(len(c.entries), func(i, j int) { c.entries[i], c.entries[j] = c.entries[j], c.entries[i] })
+	return &c
+}
+
+// TestDigestHints gives a tool every combination of declared hints: no two
+// have the same digest.
+func TestDigestHints(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 81 {
+		var hints []string
+		for k, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+			switch i / []int{1, 3, 9, 27}[k] % 3 {
+			case 1:
+				hints = append(hints, name+": false")
+			case 2:
+				hints = append(hints, name+": true")
+			}
+		}
+		doc := strings.Replace(small, "}}]", "}, annotations: {"+strings.Join(hints, ", ")+"}}]", 1)
+		seen[string(canonicalOf(t, doc))] = true
+	}
+	if len(seen) != 81 {
+		t.Errorf("%d forms of 81", len(seen))
+	}
+}
+
+func TestNodeJSON(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		want, err := json.Marshal(anyJSON(rt, 3))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		n, err := parseJSON("f", want)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var a, b any
+		if json.Unmarshal(want, &a) != nil || json.Unmarshal(n.json(true), &b) != nil {
+			rt.Fatalf("not JSON: %s", n.json(true))
+		}
+		if x, y := fmt.Sprint(a), fmt.Sprint(b); x != y {
+			rt.Fatalf("%s became %s", x, y)
+		}
+		if again, err := parseJSON("f", n.json(true)); err != nil || !bytes.Equal(again.json(true), n.json(true)) {
+			rt.Fatalf("not stable: %v", err)
+		}
+		if y, err := parseYAML("f", n.json(false)); err == nil && !bytes.Equal(y.json(true), n.json(true)) {
+			rt.Fatalf("YAML reads it as %s, not %s", y.json(true), n.json(true))
+		}
+	})
+}
+
+func anyJSON(rt *rapid.T, depth int) any {
+	kinds := 6
+	if depth == 0 {
+		kinds = 4
+	}
+	switch rapid.IntRange(0, kinds-1).Draw(rt, "kind") {
+	case 0:
+		return nil
+	case 1:
+		return rapid.Bool().Draw(rt, "bool")
+	case 2:
+		return rapid.Float64Range(-1e300, 1e300).Draw(rt, "number")
+	case 3:
+		return rapid.String().Draw(rt, "text")
+	case 4:
+		list := []any{}
+		for range rapid.IntRange(0, 4).Draw(rt, "length") {
+			list = append(list, anyJSON(rt, depth-1))
+		}
+		return list
+	}
+	m := map[string]any{}
+	for range rapid.IntRange(0, 4).Draw(rt, "length") {
+		m[rapid.String().Draw(rt, "key")] = anyJSON(rt, depth-1)
+	}
+	return m
+}

@@ -1,0 +1,46 @@
+package tool
+
+// headerKeyword maps an argument to a request header (SEP-2243). A server that
+// registers a bad one ends there, so none gets that far.
+const headerKeyword = "x-mcp-header"
+
+// header checks a schema's x-mcp-header: a token of HTTP (RFC 9110 5.6.2),
+// once in a tool without regard to case, on a property whose type is string,
+// integer or boolean.
+func (c *schemaCheck) header(o object, chain bool) {
+	f := o.field(headerKeyword)
+	if !f.present() {
+		return
+	}
+	if !chain || o.n == c.root.n {
+		f.fail("is not on a property of inputSchema", "move it to an argument below properties")
+		return
+	}
+	const mend = "write a header name, for example Region"
+	name := f.pattern(httpToken, mend)
+	if len(name) > 64 {
+		f.fail("longer than 64 bytes", mend)
+	}
+	if t := o.n.get("type"); t == nil || t.kind != stringKind || t.text != "string" && t.text != "integer" && t.text != "boolean" {
+		f.fail("is on an argument that is not of one type string, integer or boolean", "remove it")
+	}
+	if other, ok := c.headers[fold(name)]; ok {
+		f.fail("the header "+quote(name)+" is at "+other+" already", "rename one")
+	}
+	c.headers[fold(name)] = o.path
+}
+
+// httpToken reports whether s is a token of HTTP.
+func httpToken(s string) bool {
+	for _, c := range []byte(s) {
+		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		mark := false
+		for _, m := range []byte("!#$%&'*+-.^_`|~") {
+			mark = mark || c == m
+		}
+		if !alnum && !mark {
+			return false
+		}
+	}
+	return s != ""
+}

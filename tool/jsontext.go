@@ -1,0 +1,141 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// parseJSON parses one JSON value. What it returns has distinct keys.
+func parseJSON(file string, b []byte) (*node, error) {
+	j := &jsonReader{file: file, doc: b, line: 1}
+	if len(b) > maxDocument {
+		return nil, j.errorf("larger than 1 MiB", "shorten descriptions and schemas")
+	}
+	if !utf8.Valid(b) {
+		return nil, j.errorf("not UTF-8", "encode it as UTF-8")
+	}
+	j.dec = json.NewDecoder(bytes.NewReader(b))
+	j.dec.UseNumber()
+	n, err := j.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := j.dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, j.errorf("more than one JSON value", "write one object")
+	}
+	return n, nil
+}
+
+type jsonReader struct {
+	file string
+	doc  []byte
+	dec  *json.Decoder
+	// The place of the last token, counted on from the one before it.
+	offset, line, start int
+}
+
+// place moves line and start on to the end of the token read last.
+func (j *jsonReader) place() (line, column int) {
+	end := len(j.doc)
+	if j.dec != nil {
+		end = min(int(j.dec.InputOffset()), end)
+	}
+	for ; j.offset < end; j.offset++ {
+		if j.doc[j.offset] == '\n' {
+			j.line, j.start = j.line+1, j.offset+1
+		}
+	}
+	return j.line, max(1, end-j.start)
+}
+
+func (j *jsonReader) errorf(problem, mend string) *ManifestError {
+	e := &ManifestError{File: j.file, Problem: problem, Mend: mend}
+	if j.dec != nil {
+		e.Line, e.Column = j.place()
+	}
+	return e
+}
+
+func (j *jsonReader) token() (json.Token, error) {
+	t, err := j.dec.Token()
+	if err != nil {
+		return nil, j.errorf("not JSON: "+err.Error(), "write one JSON object")
+	}
+	return t, nil
+}
+
+func (j *jsonReader) value(depth int) (*node, error) {
+	t, err := j.token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, j.errorf(fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it")
+	}
+	n := &node{}
+	n.line, n.column = j.place()
+	switch v := t.(type) {
+	case nil:
+		n.kind = nullKind
+	case bool:
+		n.kind, n.truth = boolKind, v
+	case string:
+		n.kind, n.text = stringKind, v
+	case json.Number:
+		text, ok := number(v.String())
+		if !ok {
+			return nil, j.errorf("the number "+quote(v.String())+" is out of range", "write a smaller one")
+		}
+		n.kind, n.text = numberKind, text
+	case json.Delim:
+		if v == '[' {
+			return n, j.list(n, depth)
+		}
+		return n, j.object(n, depth)
+	}
+	return n, nil
+}
+
+func (j *jsonReader) list(n *node, depth int) error {
+	n.kind = listKind
+	for j.dec.More() {
+		c, err := j.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, c)
+	}
+	_, err := j.token()
+	return err
+}
+
+func (j *jsonReader) object(n *node, depth int) error {
+	n.kind = mapKind
+	seen := map[string]bool{}
+	for j.dec.More() {
+		t, err := j.token()
+		if err != nil {
+			return err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return j.errorf("a key that is not text", "put it in quotes")
+		}
+		if seen[key] {
+			return j.errorf("the key "+quote(key)+" is there twice", "remove one")
+		}
+		seen[key] = true
+		line, column := j.place()
+		c, err := j.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.entries = append(n.entries, entry{key, line, column, c})
+	}
+	_, err := j.token()
+	return err
+}

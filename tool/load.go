@@ -1,0 +1,261 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/internal/wasmbin"
+)
+
+// Builder builds the module of a package that has a source, and returns its
+// bytes. dir is the folder of the manifest.
+type Builder func(dir string, s Source) ([]byte, error)
+
+const (
+	manifestName = "tool.yaml"
+	maxModule    = 128 << 20 // bytes
+)
+
+// ErrModule is matched under errors.Is where a module is not one that can be
+// run: too large, not WebAssembly, a component.
+var ErrModule = errors.New("module refused")
+
+// Load reads the package at path: a folder with a tool.yaml, or a .wasm file
+// with the manifest beside it (tool.yaml, whose module names the file) or
+// inside it (custom section "tool.yaml"). Where both are there for the file
+// they must say the same. build is called where the manifest has a source; nil
+// refuses such packages with [ErrNoBuilder].
+//
+// Nothing outside the folder is read, whatever links in it say. Errors about
+// what the manifest says are [*ManifestError]; those about the module match
+// [ErrModule]. Each is one line.
+func Load(path string, build Builder) (*Package, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %w", path, pathless(err))
+	}
+	var p *Package
+	switch {
+	case info.IsDir():
+		p, err = loadFolder(path, build)
+	case strings.EqualFold(filepath.Ext(path), ".wasm"):
+		p, err = loadFile(path)
+	default:
+		err = fmt.Errorf("package %s: neither a folder nor a .wasm file; name the folder that holds tool.yaml", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := p.digest(); err != nil {
+		return nil, fmt.Errorf("package %s: %w", path, err)
+	}
+	return p, nil
+}
+
+func loadFolder(dir string, build Builder) (*Package, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %w", dir, pathless(err))
+	}
+	defer root.Close()
+	file := filepath.Join(dir, manifestName)
+	b, err := read(root, manifestName, maxDocument)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; a package is a folder with a tool.yaml", file, err)
+	}
+	m, err := ParseManifest(file, b)
+	if err != nil {
+		return nil, err
+	}
+	p := &Package{Manifest: *m, Dir: dir}
+	where := filepath.Join(dir, filepath.FromSlash(m.Module))
+	if m.Source == nil {
+		p.Module, err = readModule(root, filepath.FromSlash(m.Module))
+	} else {
+		where = file + ": source"
+		p.Module, err = buildModule(root, dir, *m.Source, build)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	_, err = checkModule(where, p.Module)
+	return p, err
+}
+
+func buildModule(root *os.Root, dir string, s Source, build Builder) ([]byte, error) {
+	if build == nil {
+		return nil, fmt.Errorf("%w; build the package first", ErrNoBuilder)
+	}
+	info, err := root.Stat(filepath.FromSlash(s.Dir))
+	if err != nil {
+		return nil, fmt.Errorf("dir: %w", pathless(err))
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("dir: %s is not a folder", s.Dir)
+	}
+	b, err := build(dir, s)
+	if err != nil {
+		return nil, fmt.Errorf("build: %w", err)
+	}
+	if len(b) > maxModule {
+		return nil, fmt.Errorf("%w: %w", ErrModule, tooLarge(maxModule))
+	}
+	return b, nil
+}
+
+// loadFile reads a module with its manifest inside or beside it.
+func loadFile(path string) (*Package, error) {
+	dir, name := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	dir = filepath.Clean(dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("package %s: %w", path, pathless(err))
+	}
+	defer root.Close()
+	module, err := readModule(root, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	parsed, err := checkModule(path, module)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := embedded(path, parsed)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := besides(root, dir, name, inside != nil)
+	if err != nil {
+		return nil, err
+	}
+	if inside == nil {
+		return &Package{Manifest: *beside, Dir: dir, Module: module}, nil
+	}
+	inside.Module, inside.Source = filepath.ToSlash(name), nil
+	if beside != nil {
+		if err := same(path, inside, beside); err != nil {
+			return nil, err
+		}
+	}
+	return &Package{Manifest: *inside, Dir: dir, Module: module}, nil
+}
+
+// embedded returns the manifest inside a module, or nil.
+func embedded(path string, module *wasmbin.Module) (*Manifest, error) {
+	data, n := module.CustomSection(manifestName)
+	switch n {
+	case 0:
+		return nil, nil
+	case 1:
+		return parseManifest(path+"#"+manifestName, data, true)
+	}
+	return nil, fmt.Errorf("%s: %d custom sections %s; keep one", path, n, manifestName)
+}
+
+// besides returns the manifest in the folder of a module that is named by it.
+// Where the module brings its own, a manifest for another module is left alone.
+func besides(root *os.Root, dir, name string, optional bool) (*Manifest, error) {
+	file := filepath.Join(dir, manifestName)
+	b, err := read(root, manifestName, maxDocument)
+	if errors.Is(err, os.ErrNotExist) {
+		if optional {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%s: no %s beside it or inside it; name the package's folder, or add one", filepath.Join(dir, name), manifestName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	m, err := ParseManifest(file, b)
+	if err != nil {
+		return nil, err
+	}
+	if m.Module == filepath.ToSlash(name) {
+		return m, nil
+	}
+	if optional {
+		return nil, nil
+	}
+	return nil, &ManifestError{File: file, Field: "module", Problem: "does not name " + quote(name), Mend: "name the package's folder, or write module: " + oneLine(name)}
+}
+
+// same refuses two manifests for one module that say different things.
+func same(path string, inside, beside *Manifest) error {
+	a, err := inside.Canonical()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	b, err := beside.Canonical()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if string(a) != string(b) {
+		return fmt.Errorf("%s: the tool.yaml inside it and the one beside it differ; remove one, or build the package again", path)
+	}
+	return nil
+}
+
+func checkModule(where string, b []byte) (*wasmbin.Module, error) {
+	m, err := wasmbin.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", where, ErrModule, err)
+	}
+	return m, nil
+}
+
+func tooLarge(most int64) error {
+	return fmt.Errorf("larger than %d MiB", most>>20)
+}
+
+func readModule(root *os.Root, name string) ([]byte, error) {
+	b, err := read(root, name, maxModule)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModule, err)
+	}
+	return b, nil
+}
+
+// read returns the bytes of a regular file below root, at most so many.
+func read(root *os.Root, name string, most int64) ([]byte, error) {
+	// Opening a named pipe would wait for a writer, so look first.
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, pathless(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	if info.Size() > most {
+		return nil, tooLarge(most)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, pathless(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, pathless(err)
+	}
+	if int64(len(b)) > most {
+		return nil, tooLarge(most)
+	}
+	return b, nil
+}
+
+// pathless drops the operation and the path from an error, which the message
+// around it has already.
+func pathless(err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
