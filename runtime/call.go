@@ -24,7 +24,7 @@ const maxReruns = 3
 // Call runs one call and returns what it came to; never nil. ctx cancels the
 // call until it is prepared. A call whose outcome is not OK left nothing.
 func (p *Package) Call(ctx context.Context, r Request) *Result {
-	info := CallInfo{ID: crand.Text(), Package: p.name, Tool: r.Tool, Start: time.Now()}
+	info := CallInfo{ID: crand.Text(), Principal: localPrincipal, Package: p.name, Tool: r.Tool, Start: time.Now()}
 	o := p.engine.observer
 	if o.CallStart != nil {
 		o.CallStart(info)
@@ -69,6 +69,11 @@ func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result 
 	if err != nil {
 		return ended(Refused, err)
 	}
+	ctx, done, err := p.engine.running.begin(ctx)
+	if err != nil {
+		return ended(Refused, err)
+	}
+	defer done()
 	stores, err := p.volumes.open(&p.engine.folders)
 	if err != nil {
 		return ended(HostError, &HostFault{err})

@@ -27,12 +27,14 @@ type Options struct {
 // Engine runs tools. It is safe for concurrent use.
 type Engine struct {
 	state    string
+	compiled string // folder of compiled modules
 	observer Observer
 	cache    wazero.CompilationCache
 	wasm     wazero.Runtime
 	next     atomic.Uint64
 	slots    sync.Map // instance by module name
 	folders  folders
+	running  *running
 }
 
 // New returns an engine, which the caller closes.
@@ -49,9 +51,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		WithCoreFeatures(api.CoreFeaturesV2)
 	e := &Engine{
 		state:    o.State,
+		compiled: o.Cache,
 		observer: o.Observer,
 		cache:    cache,
 		wasm:     wazero.NewRuntimeWithConfig(ctx, config),
+		running:  newRunning(),
 	}
 	if _, err := wasi.Instantiate(ctx, e.wasm, e.process); err != nil {
 		return nil, errors.Join(fmt.Errorf("host functions: %w", err), e.Close(ctx))
@@ -74,8 +78,11 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 	return cache, nil
 }
 
-// Close ends all instances. A call that still runs is stopped.
+// Close stops the calls that still run, waits for them to end (one that is
+// being committed is not cut off), and releases what the engine holds. Later
+// calls are refused.
 func (e *Engine) Close(ctx context.Context) error {
+	e.running.stop()
 	return errors.Join(e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/tx"
 )
 
 // explain returns what the client is told about a call that did not end well.
@@ -25,7 +26,7 @@ func explain(tool string, r *Result) Output {
 	case Refused:
 		return text(true, fmt.Sprintf("%s was not called: %s.", tool, refusal(r.Err)))
 	case HostError:
-		return text(true, fmt.Sprintf("%s was not carried out: a fault of the host, recorded as call %s. Nothing was saved.", tool, r.CallID))
+		return text(true, fmt.Sprintf("%s was not carried out: a fault of the host, recorded as call %s. %s", tool, r.CallID, leftByFault(r.Err)))
 	case ToolError:
 		return text(true, fmt.Sprintf("%s did not end well: %s.", tool, toolFault(r.Err)))
 	case OK:
@@ -64,6 +65,14 @@ func deed(v *capabilities.Violation) string {
 		return fmt.Sprintf("did something further (%s%s) when run a second time", v.Operation, object)
 	}
 	return fmt.Sprintf("attempted %s%s", v.Operation, object)
+}
+
+// leftByFault says what may be left of a call that a fault of the host ended.
+func leftByFault(err error) string {
+	if errors.Is(err, tx.ErrPartial) {
+		return "A part of what it changed was saved."
+	}
+	return "Nothing was saved."
 }
 
 // wrote reports whether the effects hold anything but reads.

@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/sandboxd/sandboxd/capabilities"
@@ -103,6 +105,17 @@ func TestModulesThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestPackageNamesNameFolders: a name becomes a folder below the state.
+func TestPackageNamesNameFolders(t *testing.T) {
+	for _, name := range []string{"..", "a/b", "A", "a b", "a\x00"} {
+		var load *LoadError
+		_, err := newEngine(t, Observer{}).Load(context.Background(), pack(command("", "", nil), tool.Command, writer), Binding{As: name})
+		if !errors.As(err, &load) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestUnsupportedIsSaid(t *testing.T) {
 	p := pack(command("", "", nil), tool.MCP, readOnly)
 	if err := tryLoad(t, p); !errors.Is(err, ErrNotSupported) {
@@ -123,5 +136,28 @@ func TestListedIsNeverSaferThanEnforced(t *testing.T) {
 	got := loaded.Tools()[0].Listed
 	if want := (capabilities.Effective{Destructive: true, OpenWorld: true}); got != want {
 		t.Errorf("listed %+v, want %+v", got, want)
+	}
+}
+
+// TestFoldersOfTheHostAreNotGiven: a tool that could write compiled code, or
+// the volumes of other packages, would be outside of its sandbox.
+func TestFoldersOfTheHostAreNotGiven(t *testing.T) {
+	base := t.TempDir()
+	state, cache := filepath.Join(base, "state"), filepath.Join(base, "cache")
+	e, err := New(context.Background(), Options{State: state, Cache: cache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close(context.Background())
+	inside := filepath.Join(cache, "x")
+	link := filepath.Join(base, "link")
+	if err := errors.Join(os.MkdirAll(state, 0o700), os.MkdirAll(inside, 0o700), os.Symlink(cache, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{base, state, cache, inside, link, filepath.Join(base, "missing")} {
+		b := Binding{Folders: map[string]string{"data": dir}}
+		if _, err := e.Load(context.Background(), pack(command("", "", nil), tool.Command, writer), b); !errors.Is(err, ErrVolume) {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }

@@ -8,10 +8,11 @@ import (
 
 // CallInfo names a call in the events of an [Observer].
 type CallInfo struct {
-	ID      string
-	Package string
-	Tool    string
-	Start   time.Time
+	ID        string
+	Principal string // whose call it is; "local" where there is one user
+	Package   string
+	Tool      string
+	Start     time.Time
 }
 
 // Observer receives what happens in an engine. Nil functions are not called.

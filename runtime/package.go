@@ -79,6 +79,14 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 			p, err = nil, &LoadError{Package: p.name, Phase: phase, Err: err}
 		}
 	}()
+	ctx, done, err := e.running.begin(ctx)
+	if err != nil {
+		return p, err
+	}
+	defer done()
+	if !tool.ValidPackageName(p.name) {
+		return p, fmt.Errorf("name %q: want up to 64 lower-case letters, digits and hyphens", p.name)
+	}
 	if err := supported(src.Manifest); err != nil {
 		return p, err
 	}

@@ -40,6 +40,11 @@ type RunDir struct {
 // the program's exit status; err is set when the program was stopped or could
 // not run, or when its changes could not be committed.
 func (e *Engine) Run(ctx context.Context, s RunSpec) (exit uint32, err error) {
+	ctx, done, err := e.running.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
 	instances, err := e.program(ctx, s)
 	if err != nil {
 		return 0, err

@@ -31,13 +31,7 @@ type folders struct {
 func (f *folders) get(dir string, open func(string) (*volume.HostDir, error)) (*volume.HostDir, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	if real, err := filepath.EvalSymlinks(key); err == nil {
-		key = real
-	}
+	key := resolved(dir)
 	if d, ok := f.open[key]; ok {
 		return d, nil
 	}
@@ -83,7 +77,7 @@ func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, given map[strin
 		delete(rest, r.Name)
 		switch {
 		case ok:
-			if err := checkFolder(dir); err != nil {
+			if err := e.checkFolder(dir); err != nil {
 				return nil, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
 			}
 		case e.state == "":
@@ -100,7 +94,9 @@ func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, given map[strin
 	return vs, nil
 }
 
-func checkFolder(dir string) error {
+// checkFolder refuses what is no folder, and what would give a tool the host's
+// own folders: compiled code that is run, or other packages' volumes.
+func (e *Engine) checkFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
@@ -108,7 +104,35 @@ func checkFolder(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s: not a folder", dir)
 	}
+	for _, own := range []string{e.state, e.compiled} {
+		if own != "" && overlap(dir, own) {
+			return fmt.Errorf("%s: overlaps sandboxd's own folder %s; choose another", dir, own)
+		}
+	}
 	return nil
+}
+
+// overlap reports whether one folder is the other or holds it.
+func overlap(a, b string) bool {
+	a, b = resolved(a), resolved(b)
+	return within(a, b) || within(b, a)
+}
+
+func within(dir, parent string) bool {
+	rel, err := filepath.Rel(parent, dir)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolved returns the absolute path without links, as far as it exists.
+func resolved(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return dir
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real
+	}
+	return abs
 }
 
 // open returns the volumes as participants of a transaction.

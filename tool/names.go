@@ -23,6 +23,10 @@ var (
 // letters, digits, underscores, hyphens and dots of ASCII.
 func ValidToolName(s string) bool { return toolName.MatchString(s) }
 
+// ValidPackageName reports whether s may name a package: one to 64 lower-case
+// letters, digits and hyphens.
+func ValidPackageName(s string) bool { return packageName.MatchString(s) }
+
 // validHost reports whether s is a host name or address, in lower case, that
 // may be followed by a port.
 func validHost(s string) bool {

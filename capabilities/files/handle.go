@@ -47,7 +47,7 @@ func (h *Handle) Close() error {
 
 // Sync has no effect: what a call writes becomes durable when it commits.
 func (h *Handle) Sync() error {
-	return h.live(capabilities.OpWrite)
+	return h.live(capabilities.OpRead)
 }
 
 // live refuses operations on the handle itself when it is closed or its

@@ -84,6 +84,7 @@ type application struct {
 	stage  string
 	parts  int // names used in the stage
 
+	known   map[string]bool     // files that the call saw
 	vacated map[string]bool     // paths whose file goes away
 	sources map[string]bool     // those of them that are moved elsewhere
 	staged  map[int]string      // by step: the prepared file, or empty for one that is moved
@@ -96,8 +97,11 @@ type application struct {
 func newApplication(h *HostDir, c *Change, stage string) *application {
 	a := &application{
 		host: h, disk: h.disk, change: c, stage: stage,
-		vacated: map[string]bool{}, sources: map[string]bool{}, staged: map[int]string{},
+		known: map[string]bool{}, vacated: map[string]bool{}, sources: map[string]bool{}, staged: map[int]string{},
 		trash: map[string]string{}, made: map[string]bool{}, touched: map[string]struct{}{},
+	}
+	for _, g := range c.Guards {
+		a.known[g.Path] = g.Stamp.Exists && g.Stamp.Kind == File
 	}
 	for _, s := range c.Steps {
 		switch s.Action {

@@ -1,6 +1,9 @@
 package volume
 
-import "io"
+import (
+	"errors"
+	"io"
+)
 
 // chunkSize is the unit of copy-on-write, in bytes.
 const chunkSize = 64 << 10
@@ -78,7 +81,7 @@ func readFull(r io.ReaderAt, p []byte, off int64) error {
 	switch {
 	case n == len(p):
 		return nil
-	case err == nil || err == io.EOF: //nolint:errorlint // io.ReaderAt returns it unwrapped
+	case err == nil || errors.Is(err, io.EOF):
 		return ErrConflict
 	}
 	return err

@@ -140,6 +140,16 @@ func TestBudgetReturned(t *testing.T) {
 		must(t, g.mv("f", "g"))
 		must(t, g.rm("g"))
 	}
+	must(t, g.write("f", "", 0))
+	n, err := g.node("f", true)
+	must(t, err)
+	for range 100 {
+		must(t, g.Truncate(n, 900<<10))
+		must(t, g.Truncate(n, 0))
+	}
+	must(t, g.write("g", string(make([]byte, 900<<10)), 0))
+	must(t, g.rm("g"))
+	must(t, g.rm("f"))
 	if bytes, files := g.budget.Used(); bytes != 0 || files != 0 {
 		t.Errorf("%d bytes and %d files are held", bytes, files)
 	}
@@ -206,5 +216,41 @@ func TestBaseShrinks(t *testing.T) {
 	must(t, overwriteAll(dir, "f", "0"))
 	if _, err := g.ReadAt(n, make([]byte, 5), 0); !errors.Is(err, ErrConflict) {
 		t.Errorf("read: %v", err)
+	}
+}
+
+// A write that needs old bytes which cannot be read changes nothing and holds
+// no memory.
+func TestWriteUnreadable(t *testing.T) {
+	h, dir := planted(t, map[string]string{"f": "0123456789"})
+	g := overlay(t, h)
+	n, err := g.node("f", true)
+	must(t, err)
+	must(t, removed("f")(dir))
+	if done, err := g.WriteAt(n, []byte("X"), 3); done != 0 || !errors.Is(err, capabilities.ENOENT) {
+		t.Errorf("write: %d, %v", done, err)
+	}
+	if used, _ := g.budget.Used(); used != 0 {
+		t.Errorf("%d bytes held", used)
+	}
+}
+
+// An empty tree holds what a call makes, and has nothing else.
+func TestMem(t *testing.T) {
+	g := overlay(t, nil)
+	must(t, g.mkdir("d"))
+	must(t, g.write("d/f", "hello", 0))
+	list, err := g.List(g.Root())
+	if err != nil || len(list) != 1 || list[0].Name != "d" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+	if info, err := g.Info(g.Root()); err != nil || info.Kind != Dir {
+		t.Errorf("root %+v, %v", info, err)
+	}
+	if got := g.content(t, "d/f"); got != "hello" {
+		t.Errorf("content %q", got)
+	}
+	if _, err := g.node("none", true); !errors.Is(err, capabilities.ENOENT) {
+		t.Errorf("missing: %v", err)
 	}
 }

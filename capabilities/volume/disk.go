@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -146,7 +147,7 @@ func (d disk) hasNames(name string) (bool, error) {
 	}
 	defer f.Close()
 	names, err := f.Readdirnames(1)
-	if err == io.EOF { //nolint:errorlint // Readdirnames returns it unwrapped
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return len(names) > 0, err

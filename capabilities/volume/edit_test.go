@@ -213,6 +213,25 @@ func TestModesStay(t *testing.T) {
 	}
 }
 
+// Where a link was, the modes of what it led to say nothing.
+func TestModeBehindLink(t *testing.T) {
+	h, dir := planted(t, map[string]string{"d/f": "x", "l": "->d"})
+	chmod(t, dir, "d/f", 0o600)
+	g := overlay(t, h)
+	must(t, g.rm("l"))
+	must(t, g.mkdir("l"))
+	must(t, g.write("l/f", "new", 0))
+	n, err := g.node("l/f", true)
+	must(t, err)
+	if info, err := g.Info(n); err != nil || info.Mode != 0o644 {
+		t.Errorf("seen: %v, %v", info.Mode, err)
+	}
+	must(t, g.commit(t, h))
+	if info, _, err := h.Lstat("l/f"); err != nil || info.Mode != 0o644 {
+		t.Errorf("committed: %v, %v", info.Mode, err)
+	}
+}
+
 func TestSetTimes(t *testing.T) {
 	h, _ := planted(t, map[string]string{"f": "f", "l": "->f"})
 	g := overlay(t, h)

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ const (
 // is deleted there.
 //
 // At most 1000 effects are returned, and reads never crowd out changes: when
-// some are left out, the last one of its sort says how many. When the base
+// some are left out, the last one of its sort says how many more there are. When the base
 // cannot be read, effects may be missing; [Overlay.Change] then fails.
 func (o *Overlay) Effects(mount string) []capabilities.Effect {
 	changes := o.changes(mount)
@@ -38,7 +37,7 @@ func bound(list []capabilities.Effect, n int) []capabilities.Effect {
 		return list
 	}
 	more := list[n-1]
-	more.Bytes, more.Detail = 0, fmt.Sprintf("and %d more", len(list)-n)
+	more.Detail = fmt.Sprintf("and %d more", len(list)-n)
 	return append(list[:n-1:n-1], more)
 }
 
@@ -49,7 +48,7 @@ func (o *Overlay) reads(mount string) []capabilities.Effect {
 			Verb: capabilities.Read, Kind: capabilities.KindFile, Object: guestPath(mount, path), Bytes: n,
 		})
 	}
-	for path := range maps.Keys(o.listed) {
+	for path := range o.listed {
 		list = append(list, capabilities.Effect{
 			Verb: capabilities.Read, Kind: capabilities.KindFile, Object: guestPath(mount, path), Detail: detailList,
 		})

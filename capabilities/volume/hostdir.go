@@ -3,6 +3,7 @@ package volume
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -243,7 +244,7 @@ type content struct{ file *os.File }
 
 func (c content) ReadAt(p []byte, off int64) (int, error) {
 	n, err := c.file.ReadAt(p, off)
-	if err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns it unwrapped
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = errnoOf(err)
 	}
 	return n, err

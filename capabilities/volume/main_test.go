@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -11,9 +12,18 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/sandboxd/sandboxd/capabilities"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// More than rapid's 100: rare sequences matter here. The command line can
+	// say otherwise.
+	if err := flag.Set("rapid.checks", "500"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // plant makes files: a name that ends in a slash is a directory, a content that
 // begins with "->" is the target of a link. Parents are made.
@@ -70,6 +80,11 @@ func image(t testing.TB, dir string) map[string]string {
 	return tree
 }
 
+func chmod(t testing.TB, dir, name string, mode fs.FileMode) {
+	t.Helper()
+	must(t, os.Chmod(filepath.Join(dir, name), mode))
+}
+
 func sameImage(t testing.TB, got, want map[string]string) {
 	t.Helper()
 	for _, p := range slices.Sorted(maps.Keys(want)) {
@@ -113,6 +128,22 @@ func planted(t testing.TB, tree map[string]string) (*HostDir, string) {
 	return open(t, dir), dir
 }
 
+// quickDir returns an empty folder, in memory where there is such a place: for
+// tests that commit often.
+func quickDir(t testing.TB) string {
+	t.Helper()
+	where := ""
+	if fi, err := os.Stat("/dev/shm"); err == nil && fi.IsDir() {
+		where = "/dev/shm"
+	}
+	dir, err := os.MkdirTemp(where, "volume")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
 func ample() *Budget { return &Budget{Bytes: 64 << 20, Files: 10000} }
 
 func overlay(t testing.TB, b Base) *guest {
@@ -131,7 +162,7 @@ func (g guest) node(path string, follow bool) (*Node, error) {
 		return nil, err
 	}
 	if p.Node == nil {
-		return nil, fs.ErrNotExist
+		return nil, capabilities.ENOENT
 	}
 	return p.Node, nil
 }

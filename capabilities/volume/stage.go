@@ -123,16 +123,14 @@ func (a *application) fill(f *os.File, s Step, name string) error {
 // owner gives a new file the owner of the one that it replaces. Only a path
 // that the call saw is looked at: others may lead through what goes away.
 func (a *application) owner(f *os.File, path string) error {
-	for _, g := range a.change.Guards {
-		if g.Path != path || !g.Stamp.Exists || g.Stamp.Kind != File {
-			continue
-		}
-		old, err := a.disk.lstat(path)
-		if err != nil {
-			return err
-		}
-		keepOwner(f, old)
+	if !a.known[path] {
+		return nil
 	}
+	old, err := a.disk.lstat(path)
+	if err != nil {
+		return err
+	}
+	keepOwner(f, old)
 	return nil
 }
 

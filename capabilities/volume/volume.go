@@ -116,17 +116,17 @@ type Listing struct {
 type Action string
 
 // The actions of steps. Steps are ordered: removals deepest first, then
-// directories parents first, then files and links.
+// directories parents first, then files and links, then times.
 const (
 	ActRemove Action = "remove" // a file, link or directory of the base
 	ActMkdir  Action = "mkdir"
 	ActPut    Action = "put"  // a file with new content, or a base file moved
-	ActLink   Action = "link" // a link of the base moved (guests make none)
+	ActLink   Action = "link" // a link of the base moved (guests make none), or one made anew if Base is empty
 	ActTimes  Action = "times"
 )
 
 // Step is one action on one path. For [ActPut] the content is Base's first
-// Keep bytes, overlaid by Extents, cut or filled with zeros to Size.
+// Keep bytes, overlaid by Extents, filled with zeros to Size.
 type Step struct {
 	Action  Action      `json:"action"`
 	Path    string      `json:"path"`

@@ -25,7 +25,9 @@ func imports(module []byte) ([]importGroup, error) {
 			k = len(groups)
 			groups = append(groups, importGroup{Module: i.Module})
 		}
-		groups[k].Names = append(groups[k].Names, i.Name)
+		if !slices.Contains(groups[k].Names, i.Name) { // Go's compiler repeats some
+			groups[k].Names = append(groups[k].Names, i.Name)
+		}
 	}
 	return groups, nil
 }

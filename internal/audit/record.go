@@ -20,8 +20,9 @@ const (
 	TypeDenial    Type = "denial"
 )
 
-// maxStderr bounds how much of a guest's log a record keeps, in bytes.
-const maxStderr = 4096
+// maxText bounds how much a record keeps of a guest's log, and of an error,
+// which may hold a guest's stack; in bytes.
+const maxText = 4096
 
 // Record is one line of the log. Fields that do not belong to its type are
 // absent.
@@ -60,15 +61,20 @@ func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {
 	ms := float64(r.Duration.Microseconds()) / 1000
 	rec.Outcome, rec.Committed, rec.DurationMS, rec.Effects = r.Outcome, &r.Committed, &ms, r.Effects
 	rec.DroppedMeta = r.DroppedMeta
-	log := r.Stderr
-	if len(log) > maxStderr {
-		log, rec.StderrCut = log[:maxStderr], true
-	}
-	rec.Stderr = strings.ToValidUTF8(string(log), "\uFFFD")
+	rec.Stderr, rec.StderrCut = clip(string(r.Stderr))
 	if r.Err != nil {
-		rec.Error = r.Err.Error()
+		rec.Error, _ = clip(r.Err.Error())
 	}
 	return rec
+}
+
+// clip returns the beginning of s as valid UTF-8, and whether it is not all.
+func clip(s string) (string, bool) {
+	cut := len(s) > maxText
+	if cut {
+		s = s[:maxText]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD"), cut
 }
 
 func violationRecord(c runtime.CallInfo, v capabilities.Violation, now time.Time) Record {

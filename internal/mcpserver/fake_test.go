@@ -61,7 +61,7 @@ var (
 	sendEffect   = capabilities.Effect{Verb: capabilities.Send, Kind: capabilities.KindHTTP, Object: "https://api.example.com/x"}
 
 	guestSecret = "SECRET of the guest"
-	hostSecret  = errors.New("open /home/user/secret: permission denied")
+	errHost     = errors.New("open /home/user/secret: permission denied")
 )
 
 func broken(h capabilities.Hint, op capabilities.Operation, object string, ph capabilities.Phase) *capabilities.Violation {
@@ -88,7 +88,7 @@ func results() map[string]*runtime.Result {
 		}}},
 		"tool_error_silent": {CallID: "c-ts", Outcome: runtime.ToolError},
 		"violation": {
-			CallID: "c-vi", Outcome: runtime.Violation, Effects: write, Output: textOutput(guestSecret), Stderr: []byte(guestSecret), Err: hostSecret,
+			CallID: "c-vi", Outcome: runtime.Violation, Effects: write, Output: textOutput(guestSecret), Stderr: []byte(guestSecret), Err: errHost,
 			Violation: broken(capabilities.ReadOnlyHint, capabilities.OpWrite, "/data/a.json", capabilities.PhaseOperation),
 		},
 		"violation_prose": {
@@ -103,8 +103,8 @@ func results() map[string]*runtime.Result {
 		"timeout_reading": {CallID: "c-tr", Outcome: runtime.Timeout, Effects: []capabilities.Effect{readEffect}},
 		"limit":           {CallID: "c-li", Outcome: runtime.Limit, Effects: write, Err: &runtime.LimitError{Limit: "memory"}, Output: textOutput(guestSecret)},
 		"conflict":        {CallID: "c-co", Outcome: runtime.Conflict, Effects: write, Output: textOutput(guestSecret)},
-		"refused":         {CallID: "c-re", Outcome: runtime.Refused, Output: textOutput("refused was not called: arguments are not a JSON object."), Err: hostSecret},
-		"host_error":      {CallID: "c-he", Outcome: runtime.HostError, Output: textOutput(guestSecret), Err: hostSecret},
+		"refused":         {CallID: "c-re", Outcome: runtime.Refused, Output: textOutput("refused was not called: arguments are not a JSON object."), Err: errHost},
+		"host_error":      {CallID: "c-he", Outcome: runtime.HostError, Output: textOutput(guestSecret), Err: errHost},
 		"unknown_outcome": {CallID: "c-un", Outcome: "surprise", Output: textOutput(guestSecret)},
 		"nil_result":      nil,
 	}
@@ -121,7 +121,7 @@ func newOutcomes() *fakePackage {
 	p.tools = append(p.tools, newTool("panics", capabilities.Claim{}))
 	p.call = func(_ context.Context, r runtime.Request) *runtime.Result {
 		if r.Tool == "panics" {
-			panic(hostSecret)
+			panic(errHost)
 		}
 		return rs[r.Tool]
 	}

@@ -69,7 +69,7 @@ func TestHandlerFaults(t *testing.T) {
 			if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternalError {
 				t.Errorf("%s under %s: %v, want code %d", name, v, err, jsonrpc.CodeInternalError)
 			}
-			if err != nil && strings.Contains(err.Error(), hostSecret.Error()) {
+			if err != nil && strings.Contains(err.Error(), errHost.Error()) {
 				t.Errorf("%s under %s: the host's error reaches the client: %v", name, v, err)
 			}
 		}
@@ -211,6 +211,23 @@ func TestStdioStops(t *testing.T) {
 	}()
 	if err := s.ServeStdio(ctx, in, io.Discard); err != nil {
 		t.Errorf("serve: %v", err)
+	}
+}
+
+// A subscription, which is answered only when it ends, does not keep the server
+// from ending with its input.
+func TestStdioEndsSubscriptions(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	in := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}` + "\n" +
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ok",` + meta + `}}` + "\n"
+	var out bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := newServer(t, newOutcomes()).ServeStdio(ctx, strings.NewReader(in), &out); err != nil || ctx.Err() != nil {
+		t.Errorf("serve: %v, %v", err, ctx.Err())
+	}
+	if !strings.Contains(out.String(), "done") {
+		t.Errorf("answers: %s", out.String())
 	}
 }
 

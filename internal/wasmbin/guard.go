@@ -10,15 +10,13 @@ type GuardOptions struct {
 	MaxTable  uint32 // entries that a table may have, also after it grew
 }
 
-// guard is an empty loop: loop (block type: none), end. Engines that look for
-// a reason to stop do so at the header of a loop only, so that functions which
-// call each other without a loop would run on for ever.
-var guard = []byte{opLoop, 0x40, opEnd}
-
-// Guard rewrites a module so that a host can interrupt and bound it. Each
-// function that calls others passes a loop header when it is entered, and each
-// table has a maximum of at most MaxTable entries. All else is left as it is,
-// byte for byte.
+// Guard rewrites a module so that a host can interrupt and bound it. Engines
+// look for a reason to stop at the header of a loop only, so that recursion
+// without a loop, or a long row of calls and bulk instructions, would run on
+// for ever. Guard gives each function that calls others, is large or has bulk
+// instructions a loop header at its entry, and long ones more on the way; see
+// plan. Each table gets a maximum of at most MaxTable entries. All else is
+// left as it is, byte for byte, and guarding twice changes nothing more.
 //
 // The module must be one that the engine itself has accepted before: a
 // rewritten module may be valid where the original was not. Offsets of code in
@@ -103,23 +101,26 @@ func guardCode(r *reader) (out []byte, changed bool) {
 		start := r.pos
 		f := r.sub(uint64(r.u32()))
 		localDecls(f)
-		locals := f.pos
-		found := walk(f)
+		places := plan(f)
 		if r.err == nil {
 			r.err = f.err
 		}
 		if r.err != nil {
 			return nil, false
 		}
-		if !found.calls || found.loops {
+		if len(places) == 0 {
 			out = append(out, r.b[start:r.pos]...)
 			continue
 		}
 		changed = true
-		out = binary.AppendUvarint(out, uint64(len(f.b)+len(guard)))
-		out = append(out, f.b[:locals]...)
-		out = append(out, guard...)
-		out = append(out, f.b[locals:]...)
+		out = binary.AppendUvarint(out, uint64(len(f.b)+len(places)*len(guard)))
+		from := 0
+		for _, at := range places {
+			out = append(out, f.b[from:at]...)
+			out = append(out, guard...)
+			from = at
+		}
+		out = append(out, f.b[from:]...)
 	}
 	return out, changed
 }

@@ -103,30 +103,29 @@ var vector = func() (t [256]immediate) {
 	return t
 }()
 
-// body is what the walker found in a function body.
-type body struct {
-	calls bool // it has a call or an indirect call
-	loops bool // its first instruction is a loop
-}
+// maxDepth bounds how deep blocks are nested in a function.
+const maxDepth = 1_000_000
 
-// walk reads the instructions of a function body up to its end.
-func walk(r *reader) body {
-	var b body
-	depth, first := 1, true
+// walk reads the instructions of a function body up to its end. visit is
+// called after each with where it begins, its opcode and, after a prefix, its
+// number.
+func walk(r *reader, visit func(start int, op byte, sub uint32)) {
+	depth := 1
 	for depth > 0 && r.err == nil {
+		start, sub := r.pos, uint32(0)
 		op := r.byte()
 		switch op {
 		case opBlock, opLoop, opIf:
 			blockType(r)
 			depth++
-			b.loops = b.loops || first && op == opLoop
+			r.limit("nested blocks", uint64(depth), maxDepth)
 		case opElse:
 		case opEnd:
 			depth--
 		case opBrTable:
 			for range r.count("branch targets", maxFuncs) {
 				if r.u32(); r.err != nil {
-					return b
+					return
 				}
 			}
 			r.u32()
@@ -136,25 +135,25 @@ func walk(r *reader) body {
 			}
 			valueType(r)
 		case opBulk:
-			prefixed(r, op, bulk[:])
+			sub = prefixed(r, op, bulk[:])
 		case opVector:
-			prefixed(r, op, vector[:])
+			sub = prefixed(r, op, vector[:])
 		default:
-			b.calls = b.calls || op == opCall || op == opCallIndirect
 			skip(r, plain[op], op, 0)
 		}
-		first = false
+		if r.err == nil {
+			visit(start, op, sub)
+		}
 	}
 	if r.err == nil && r.left() > 0 {
 		r.fail("instructions after the end of a function")
 	}
-	return b
 }
 
-// prefixed reads the number after a prefix. Only its shortest form is
+// prefixed reads the number after a prefix and returns it. Only its shortest form is
 // accepted: engines that read the number as one byte would take a longer one
 // for other instructions than those that are walked here.
-func prefixed(r *reader, prefix byte, table []immediate) {
+func prefixed(r *reader, prefix byte, table []immediate) uint32 {
 	start := r.pos
 	op := r.u32()
 	long := r.pos - start
@@ -163,11 +162,12 @@ func prefixed(r *reader, prefix byte, table []immediate) {
 	}
 	if r.err == nil && (long != 1 || uint64(op) >= uint64(len(table))) {
 		r.failf("instruction %#02x %d is unknown, or is not in its shortest form", prefix, op)
-		return
 	}
-	if r.err == nil {
-		skip(r, table[op], prefix, op)
+	if r.err != nil {
+		return 0
 	}
+	skip(r, table[op], prefix, op)
+	return op
 }
 
 // skip reads what follows an opcode.

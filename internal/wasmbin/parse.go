@@ -1,8 +1,9 @@
 package wasmbin
 
 // Limits of the implementation. They are those of the WebAssembly JavaScript
-// Interface, "Implementation-defined Limits", which toolchains stay below;
-// sections and custom sections have none there.
+// Interface, "Implementation-defined Limits", which toolchains stay below, or
+// lower ones for what costs a host much; elements, names, sections and the sum
+// of locals have none there.
 const (
 	maxTypes    = 1_000_000
 	maxFuncs    = 1_000_000
@@ -15,6 +16,7 @@ const (
 	maxParams   = 1000
 	maxResults  = 1000
 	maxLocals   = 50_000
+	maxBody     = 7_654_321 // bytes of one function
 	maxElements = 1_000_000 // of all segments together
 	maxNames    = 2_000_000 // of the name section
 	maxSections = 10_000
@@ -222,6 +224,7 @@ func (p *parser) code(r *reader) {
 	p.codes = r.count("function bodies", maxFuncs)
 	for range p.codes {
 		body := r.sub(uint64(r.u32()))
+		r.limit("bytes in one function", uint64(len(body.b)), maxBody)
 		p.locals += localDecls(body)
 		if r.err == nil {
 			r.err = body.err

@@ -156,6 +156,9 @@ func TestGuardGoProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if again, err := Guard(guarded, roomy); err != nil || !bytes.Equal(again, guarded) {
+		t.Errorf("guarding twice changes more: %v", err)
+	}
 	want, got := run(t, b), run(t, guarded)
 	if !strings.Contains(want, `"banana":8`) || got != want {
 		t.Errorf("guarded %q, before %q", got, want)

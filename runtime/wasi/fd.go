@@ -16,8 +16,7 @@ func fdClose(_ context.Context, p *Process, _ memory, a []uint64) errno {
 	return p.result(d.close())
 }
 
-// fdRenumber moves a descriptor to another open number, which is closed. The
-// roots of volumes stay where they are: languages remember their numbers.
+// fdRenumber moves a descriptor to another open number, which is closed.
 func fdRenumber(_ context.Context, p *Process, _ memory, a []uint64) errno {
 	from, e := p.own("fd_renumber", a[0], 0)
 	if e != success {
@@ -27,8 +26,6 @@ func fdRenumber(_ context.Context, p *Process, _ memory, a []uint64) errno {
 	switch {
 	case e != success:
 		return e
-	case from.preopen != "" || to.preopen != "":
-		return eNOTSUP
 	case from == to:
 		return success
 	}
@@ -79,8 +76,7 @@ func fdAllocate(_ context.Context, p *Process, _ memory, a []uint64) errno {
 	return p.result(h.Allocate(int64(a[1]), int64(a[2])))
 }
 
-// fdSeek moves the offset and writes the new one, a u64 in bytes. A directory
-// can be rewound to its start only.
+// fdSeek moves the offset of a file and writes the new one, a u64 in bytes.
 func fdSeek(_ context.Context, p *Process, m memory, a []uint64) errno {
 	d, e := p.own("fd_seek", a[0], rightSeek)
 	if e != success {
@@ -111,7 +107,7 @@ func (p *Process) seek(d *descriptor, m memory, by int64, whence, out uint64) er
 		return eFAULT
 	case d.file == nil:
 		return eSPIPE
-	case d.dir() && (by != 0 || whence != seekStart):
+	case d.dir():
 		return eISDIR
 	}
 	var base int64
@@ -132,7 +128,6 @@ func (p *Process) seek(d *descriptor, m memory, by int64, whence, out uint64) er
 		return eINVAL
 	}
 	d.offset = base + by
-	d.entries = nil
 	le.PutUint64(result, uint64(d.offset))
 	return success
 }

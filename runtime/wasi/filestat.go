@@ -30,7 +30,7 @@ func fdFilestatGet(_ context.Context, p *Process, m memory, a []uint64) errno {
 	if err != nil {
 		return p.result(err)
 	}
-	writeFilestat(out, p.devices[d.file.Volume()], i)
+	writeFilestat(out, p.device(d.file.Volume()), i)
 	return success
 }
 
@@ -56,7 +56,7 @@ func pathFilestatGet(_ context.Context, p *Process, m memory, a []uint64) errno 
 	if err != nil {
 		return p.result(err)
 	}
-	writeFilestat(out, p.devices[h.Volume()], i)
+	writeFilestat(out, p.device(h.Volume()), i)
 	return success
 }
 

@@ -248,8 +248,8 @@ func fill(dir string) error {
 	return nil
 }
 
-// session is a guest over a folder with what its call recorded.
-type session struct {
+// trial is a guest over a folder with what its call recorded.
+type trial struct {
 	*guest
 	ledger *capabilities.Ledger
 	tree   *volume.Overlay
@@ -262,9 +262,9 @@ const (
 )
 
 // begin starts a call over the volume of a fixture, with scratch.
-func begin(t testing.TB, gr grant, o Options) *session {
+func begin(t testing.TB, gr grant, o Options) *trial {
 	t.Helper()
-	c := &session{}
+	c := &trial{}
 	dir, err := volume.OpenDir(filepath.Join(fixture(t), "volume"))
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func (gr grant) ledger() *capabilities.Ledger {
 }
 
 // unchanged fails unless the call would leave the volume as it was.
-func (c *session) unchanged() {
+func (c *trial) unchanged() {
 	c.t.Helper()
 	change, err := c.tree.Change()
 	if err != nil {

@@ -102,16 +102,6 @@ func (m memory) size() uint64 {
 // low returns the value of an i32 on the stack; its upper half is undefined.
 func low(v uint64) uint64 { return uint64(uint32(v)) }
 
-// writeUint32 writes a result at ptr.
-func writeUint32(m memory, ptr uint64, v uint32) errno {
-	b, ok := m.bytes(low(ptr), 4)
-	if !ok {
-		return eFAULT
-	}
-	le.PutUint32(b, v)
-	return success
-}
-
 // writeUint64 writes a result at ptr.
 func writeUint64(m memory, ptr, v uint64) errno {
 	b, ok := m.bytes(low(ptr), 8)

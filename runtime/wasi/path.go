@@ -20,7 +20,11 @@ const (
 // flags. The other rights are asked for out of habit: Go requests FD_READ and
 // the right to unlink with every file that it opens for reading.
 func pathOpen(_ context.Context, p *Process, m memory, a []uint64) errno {
-	d, e := p.get(a[0], rightOpen)
+	in, e := intent(low(a[1]), low(a[4]), rights(a[5]), low(a[7]))
+	if e != success {
+		return e
+	}
+	d, e := p.get(a[0], openRights(in))
 	switch {
 	case e != success:
 		return e
@@ -28,10 +32,6 @@ func pathOpen(_ context.Context, p *Process, m memory, a []uint64) errno {
 		return eNOTDIR
 	}
 	path, e := m.path(a[2], a[3])
-	if e != success {
-		return e
-	}
-	in, e := intent(low(a[1]), low(a[4]), rights(a[5]), low(a[7]))
 	if e != success {
 		return e
 	}
@@ -54,6 +54,18 @@ func pathOpen(_ context.Context, p *Process, m memory, a []uint64) errno {
 	})
 	le.PutUint32(out, uint32(fd))
 	return success
+}
+
+// openRights returns the rights that a directory must not have given up.
+func openRights(in files.Intent) rights {
+	need := rightOpen
+	if in.Create {
+		need |= rightCreateFile
+	}
+	if in.Truncate {
+		need |= rightPathSetSize
+	}
+	return need
 }
 
 // intent returns what an open asks for in fact.

@@ -3,6 +3,7 @@ package wasi
 import (
 	"crypto/rand"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -22,7 +23,8 @@ type Options struct {
 	Stderr io.Writer // nil: dropped. Its errors are not told to the guest
 
 	// Volumes are opened before the guest starts, at their mounts: the
-	// descriptors from 3 on, in this order, scratch last by convention.
+	// descriptors from 3 on, in this order, scratch last by convention. There
+	// can be 1021.
 	Volumes []*files.Volume
 
 	Ledger *capabilities.Ledger // judges sockets; nil: one that grants nothing
@@ -44,7 +46,7 @@ type Process struct {
 	now            func() time.Time
 	monotonic      func() time.Duration
 	table          table
-	devices        map[*files.Volume]uint64
+	volumes        []*files.Volume
 	stop           error
 
 	module        api.Module // whose memory is cached
@@ -60,7 +62,7 @@ func NewProcess(o Options) *Process {
 		args: o.Args, env: o.Env,
 		stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr,
 		ledger: o.Ledger, random: o.Random, now: o.Now, monotonic: o.Monotonic,
-		devices: make(map[*files.Volume]uint64, len(o.Volumes)),
+		volumes: o.Volumes,
 	}
 	if p.ledger == nil {
 		p.ledger = capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})
@@ -77,8 +79,7 @@ func NewProcess(o Options) *Process {
 	for _, s := range []stream{stdin, stdout, stderr} {
 		p.table.add(&descriptor{stream: s})
 	}
-	for i, v := range o.Volumes {
-		p.devices[v] = uint64(i) + 1
+	for _, v := range o.Volumes {
 		p.table.add(preopen(v))
 	}
 	return p
@@ -125,4 +126,9 @@ func (p *Process) file(fd uint64, need rights, none errno) (*files.Handle, errno
 		return nil, none
 	}
 	return d.file, success
+}
+
+// device returns the number by which a guest tells volumes apart, from 1.
+func (p *Process) device(v *files.Volume) uint64 {
+	return uint64(slices.Index(p.volumes, v)) + 1
 }

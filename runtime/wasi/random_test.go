@@ -17,6 +17,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
@@ -96,7 +97,7 @@ func newRandomRun(t *testing.T) *randomRun {
 // ending is what a sequence leaves.
 type ending struct {
 	ledger *capabilities.Ledger
-	tree   *volume.Overlay
+	tx     *tx.Tx
 	out    bytes.Buffer
 	stop   error
 }
@@ -105,13 +106,14 @@ type ending struct {
 func (r *randomRun) sequence(seed uint64) error {
 	g := randomGrants[seed%uint64(len(randomGrants))]
 	e := &ending{ledger: g.ledger()}
-	e.tree = volume.New(r.world.dir, volume.Options{Budget: &volume.Budget{Bytes: 2048, Files: 3}})
+	e.tx = tx.Begin([]tx.Volume{{Name: "data", Path: "/data", Store: r.world.dir}},
+		volume.Options{Budget: &volume.Budget{Bytes: 1200, Files: 2}})
 	scratch := volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 2048, Files: 4}})
 	err := r.run(rand.New(rand.NewPCG(seed, 0)), e, scratch)
 	if err == nil {
 		err = r.judge(g, e)
 	}
-	return errors.Join(err, e.tree.Close(), scratch.Close())
+	return errors.Join(err, e.tx.Rollback(), scratch.Close())
 }
 
 // run makes the calls of a sequence.
@@ -121,7 +123,7 @@ func (r *randomRun) run(rnd *rand.Rand, e *ending, scratch *volume.Overlay) erro
 	r.process = NewProcess(Options{
 		Args: []string{"tool", "argument"}, Env: []string{"KEY=value"},
 		Stdin: strings.NewReader("standard input"), Stdout: &limited{to: &e.out, n: 100}, Stderr: io.Discard,
-		Volumes: []*files.Volume{files.New("data", "/data", e.tree, e.ledger), files.Scratch("/tmp", scratch, e.ledger)},
+		Volumes: []*files.Volume{files.New("data", "/data", e.tx.Overlay("data"), e.ledger), files.Scratch("/tmp", scratch, e.ledger)},
 		Ledger:  e.ledger, Random: zeros{},
 	})
 	defer r.process.Close()
@@ -185,22 +187,27 @@ func (r *randomRun) judge(g grant, e *ending) error {
 	if m, _ := r.Memory().Read(0, r.Memory().Size()); bytes.Contains(m, secret) || bytes.Contains(e.out.Bytes(), secret) {
 		return errors.New("secret reached the guest")
 	}
-	change, err := e.tree.Change()
+	p, err := e.tx.Prepare(r.t.Context())
 	if _, spent := errors.AsType[*volume.LimitError](err); spent {
 		return r.world.same()
 	}
 	if err != nil {
-		return fmt.Errorf("change: %w", err)
+		return fmt.Errorf("prepare: %w", err)
 	}
-	e.tree.Effects("/data")
-	if !change.Empty() && g.access < capabilities.WriteAccess {
-		return fmt.Errorf("changed under %+v: %+v", g, change.Steps)
+	if !p.Empty() && g.access < capabilities.WriteAccess {
+		return fmt.Errorf("changed under %+v: %+v", g, p.Effects)
 	}
-	if err := r.world.same(); err != nil || change.Empty() || e.stop != nil {
+	if err := r.world.same(); err != nil || e.stop != nil {
 		return err
 	}
+	if err := e.tx.Commit(r.t.Context(), p); err != nil {
+		return fmt.Errorf("commit %+v: %w", p.Effects, err)
+	}
+	if p.Empty() {
+		return r.world.same()
+	}
 	r.commits++
-	return r.world.commit(r.t, change)
+	return r.world.restore(r.t)
 }
 
 // limited passes n bytes on and then stops the guest.
@@ -280,12 +287,9 @@ func (h *hostile) same() error {
 	return nil
 }
 
-// commit applies a change, compares what is around the volume, and puts the
-// volume back.
-func (h *hostile) commit(t testing.TB, c *volume.Change) error {
-	if err := h.dir.Apply(t.Context(), c); err != nil {
-		return fmt.Errorf("apply %+v: %w", c, err)
-	}
+// restore puts the volume back after a commit, which may have changed nothing
+// around it.
+func (h *hostile) restore(t testing.TB) error {
 	if outer, _ := digest(h.top); outer != h.outer {
 		return fmt.Errorf("host changed around the volume:\n%s\nwas\n%s", outer, h.outer)
 	}

@@ -1,0 +1,90 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+func TestContents(t *testing.T) {
+	for raw, ok := range map[string]bool{
+		`{"type":"text","text":"a"}`:                                    true,
+		`{"type":"image","data":"AAAA","mimeType":"image/png"}`:         true,
+		`{"type":"audio","data":"AAAA","mimeType":"audio/wav"}`:         true,
+		`{"type":"resource_link","uri":"file:///a","name":"a"}`:         true,
+		`{"type":"resource","resource":{"uri":"file:///a","text":"a"}}`: true,
+		`{"type":"resource"}`:                                           false,
+		`{"type":"tool_use","id":"1","name":"a","input":{}}`:            false,
+		`{"type":"tool_result","toolUseId":"1","content":[]}`:           false,
+		`{"type":"video"}`:         false,
+		`{}`:                       false,
+		`null`:                     false,
+		`"text"`:                   false,
+		`{"type":"text","text":1}`: false,
+		`{`:                        false,
+	} {
+		cs, err := contents([]json.RawMessage{json.RawMessage(raw)})
+		if (err == nil) != ok || ok && len(cs) != 1 {
+			t.Errorf("%s: %v, %v", raw, cs, err)
+		}
+	}
+}
+
+func TestReserved(t *testing.T) {
+	for key, want := range map[string]bool{
+		"dev.sandboxd/call":                  true,
+		"DEV.Sandboxd/call":                  true,
+		"dev.sandboxd/":                      true,
+		"io.modelcontextprotocol/serverInfo": true,
+		"com.mcp.tools/x":                    true,
+		"com.example.mcp/x":                  false,
+		"dev.sandboxd.other/x":               false,
+		"com.example/call":                   false,
+		"dev.sandboxd":                       false,
+		"progressToken":                      false,
+	} {
+		if got := reserved(key); got != want {
+			t.Errorf("%s: %t", key, got)
+		}
+	}
+}
+
+// Whatever a guest answers, the client gets a result that marshals, with the
+// host's own keys in its _meta.
+func FuzzAnswer(f *testing.F) {
+	f.Add(`{"type":"text","text":"a","_meta":{"dev.sandboxd/call":1}}`, `{"a":1}`, "dev.sandboxd/call", `{}`, true)
+	f.Add(`{"type":"resource","resource":{"uri":"a","blob":"AA=="}}`, `[`, "a", `"`, false)
+	f.Fuzz(func(t *testing.T, content, structured, key, value string, failed bool) {
+		r := &runtime.Result{CallID: "c", Outcome: runtime.OK}
+		if failed {
+			r.Outcome = runtime.ToolError
+		}
+		r.Output.Content = []json.RawMessage{json.RawMessage(content)}
+		r.Output.StructuredContent = json.RawMessage(structured)
+		r.Output.Meta = map[string]json.RawMessage{key: json.RawMessage(value)}
+		res, err := answer("t", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(res)
+		if err != nil {
+			t.Fatalf("result does not marshal: %v", err)
+		}
+		var back mcp.CallToolResult
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		if !strings.Contains(string(b), `"dev.sandboxd/call":{"id":"c"`) {
+			t.Errorf("_meta of %s", b)
+		}
+		for k := range back.Meta {
+			if reserved(k) && k != metaCall {
+				t.Errorf("reserved key %q in %s", k, b)
+			}
+		}
+	})
+}
