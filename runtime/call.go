@@ -41,15 +41,15 @@ func (p *Package) Call(ctx context.Context, r Request) *Result {
 
 // answer fills in what the client is told.
 func (p *Package) answer(toolName string, r *Result) {
-	switch {
-	case r.Outcome == OK:
-	case r.Outcome == ToolError && r.Output.Content != nil:
-		r.Output.IsError = true
-		if wrote(r.Effects) {
-			r.Output.Content = append(r.Output.Content, textContent("The changes that this call had made were not saved, because it ended in an error."))
-		}
-	default:
-		r.Output = explain(toolName, r)
+	if r.Outcome == OK {
+		return
+	}
+	if r.Outcome != ToolError || len(r.Output.Content) == 0 {
+		r.Output = Explain(toolName, r)
+	}
+	r.Output.IsError = true
+	if r.Outcome == ToolError && wrote(r.Effects) {
+		r.Output.Content = append(r.Output.Content, textContent("The changes that this call had made were not saved, because it ended in an error."))
 	}
 }
 

@@ -3,35 +3,38 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 )
 
-// explain returns what the client is told about a call that did not end well.
-// It holds no text of the guest, no host path and no secret.
-func explain(tool string, r *Result) Output {
+// Explain returns what the client is told about a call that did not end well:
+// one text, which holds nothing that the guest wrote or named, no host path and
+// no secret. What the guest touched is in the call's record and in _meta.
+func Explain(tool string, r *Result) Output {
+	return text(true, explanation(tool, r))
+}
+
+func explanation(tool string, r *Result) string {
 	switch r.Outcome {
 	case Violation:
-		return text(true, fmt.Sprintf("%s was stopped: it declares %s but %s. Everything that this call did was undone. Retrying will not help.",
-			tool, declared(r.Violation.Hint), deed(r.Violation)))
+		return fmt.Sprintf("%s was stopped: %s. %s Retrying will not help.", tool, deed(r.Violation), undone(r.Effects))
 	case Timeout:
-		return text(true, fmt.Sprintf("%s was stopped: it ran out of time. %s", tool, notSaved(r.Effects)))
+		return fmt.Sprintf("%s was stopped: it ran out of time. %s", tool, notSaved(r.Effects))
 	case Limit:
-		return text(true, fmt.Sprintf("%s was stopped: %s. %s", tool, limitReason(r.Err), notSaved(r.Effects)))
+		return fmt.Sprintf("%s was stopped: %s. %s", tool, limitReason(r.Err), notSaved(r.Effects))
 	case Conflict:
-		return text(true, fmt.Sprintf("%s was not carried out: what it read was changed by somebody else meanwhile. Nothing was saved. It can be tried again.", tool))
+		return fmt.Sprintf("%s was not carried out: what it read was changed by somebody else meanwhile. Nothing was saved. It can be tried again.", tool)
 	case Refused:
-		return text(true, fmt.Sprintf("%s was not called: %s.", tool, refusal(r.Err)))
+		return fmt.Sprintf("%s was not called: %s.", tool, refusal(r.Err))
 	case HostError:
-		return text(true, fmt.Sprintf("%s was not carried out: a fault of the host, recorded as call %s. %s", tool, r.CallID, leftByFault(r.Err)))
+		return fmt.Sprintf("%s was not carried out: a fault of the host, recorded as call %s. %s", tool, r.CallID, leftByFault(r.Err))
 	case ToolError:
-		return text(true, fmt.Sprintf("%s did not end well: %s.", tool, toolFault(r.Err)))
+		return fmt.Sprintf("%s did not end well: %s.", tool, toolFault(r.Err))
 	case OK:
 	}
-	return Output{}
+	return fmt.Sprintf("%s did not end well.", tool)
 }
 
 // declared returns the hint with the value that a violation breaks.
@@ -45,26 +48,35 @@ func declared(h capabilities.Hint) string {
 	return h.String()
 }
 
-// plainObject is what an object must look like to appear in a text that a
-// model reads. A guest chooses the names of what it touches: without spaces and
-// beyond a length they cannot carry a sentence. Others are in _meta only.
-var plainObject = regexp.MustCompile(`^[A-Za-z0-9._/-]{1,128}$`)
-
-// deed says what broke the claim, and when it was seen.
+// deed says which claim was broken, by what, and when it was seen.
 func deed(v *capabilities.Violation) string {
-	object := ""
-	if plainObject.MatchString(v.Object) {
-		object = " on " + v.Object
+	if v == nil {
+		return "it broke what it declares"
 	}
+	did := "attempted "
 	switch v.Phase {
 	case capabilities.PhaseOperation:
-		return fmt.Sprintf("attempted %s%s", v.Operation, object)
 	case capabilities.PhaseCommit:
-		return fmt.Sprintf("would have left %s%s", v.Operation, object)
+		did = "would have left the effect of "
 	case capabilities.PhaseReplay:
-		return fmt.Sprintf("did something further (%s%s) when run a second time", v.Operation, object)
+		did = "did something further when it was run a second time: "
 	}
-	return fmt.Sprintf("attempted %s%s", v.Operation, object)
+	return fmt.Sprintf("it declares %s but %s%s", declared(v.Hint), did, v.Operation)
+}
+
+// undone says what became of what a stopped call did: all is undone but what
+// had left the host at once.
+func undone(effects []capabilities.Effect) string {
+	sent := 0
+	for _, e := range effects {
+		if e.Verb == capabilities.Send && e.Kind == capabilities.KindHTTP {
+			sent++
+		}
+	}
+	if sent > 0 {
+		return fmt.Sprintf("HTTP requests already sent: %d; they cannot be undone. Everything else that this call did was undone.", sent)
+	}
+	return "Everything that this call did was undone."
 }
 
 // leftByFault says what may be left of a call that a fault of the host ended.

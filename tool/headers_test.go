@@ -1,12 +1,11 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-
-	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )

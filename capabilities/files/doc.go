@@ -8,5 +8,6 @@
 // An operation that could have no effect anyway (making a directory that
 // exists, removing a file that does not) gets its ordinary error and is not
 // judged. Errors are of type [capabilities.Errno], [*capabilities.Violation],
-// [*volume.LimitError] or [*SealedError]; all but the first end the call.
+// [*volume.LimitError] or [*SealedError], or match [volume.ErrConflict] when the
+// host's files changed while they were read; all but the first end the call.
 package files

@@ -70,8 +70,10 @@ var effectCases = []struct {
 	{"directory made", func(g *guest) error { return g.mkdir("n") }, []string{"create /v/n 0 directory"}},
 	{"removed", func(g *guest) error { return g.rm("f") }, []string{"delete /v/f 3"}},
 	{"directory removed", func(g *guest) error { return g.rm("e") }, []string{"delete /v/e 0 directory"}},
-	{"moved", func(g *guest) error { return g.mv("f", "g") },
-		[]string{"delete /v/f 3", "create /v/g 3 renamed from /v/f"}},
+	{
+		"moved", func(g *guest) error { return g.mv("f", "g") },
+		[]string{"delete /v/f 3", "create /v/g 3 renamed from /v/f"},
+	},
 	{"moved there and back", func(g *guest) error {
 		if err := g.mv("d", "g"); err != nil {
 			return err
@@ -82,8 +84,10 @@ var effectCases = []struct {
 		"delete /v/d 0 directory", "delete /v/d/x 1",
 		"create /v/n 0 directory renamed from /v/d", "create /v/n/x 1 renamed from /v/d/x",
 	}},
-	{"moved over another", func(g *guest) error { return g.mv("d/x", "f") },
-		[]string{"delete /v/d/x 1", "overwrite /v/f 1 renamed from /v/d/x"}},
+	{
+		"moved over another", func(g *guest) error { return g.mv("d/x", "f") },
+		[]string{"delete /v/d/x 1", "overwrite /v/f 1 renamed from /v/d/x"},
+	},
 	{"file made a directory", func(g *guest) error {
 		if err := g.rm("f"); err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,7 +90,7 @@ func TestForeignNames(t *testing.T) {
 
 func descriptors(t *testing.T) int {
 	t.Helper()
-	if runtime.GOOS != "linux" {
+	if goruntime.GOOS != "linux" {
 		t.Skip("descriptors cannot be counted")
 	}
 	list, err := os.ReadDir("/proc/self/fd")

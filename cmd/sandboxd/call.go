@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-	"github.com/sandboxd/sandboxd/internal/mcpserver"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
 )
@@ -147,12 +146,13 @@ func (c *callCmd) print(a *app, r *runtime.Result) error {
 				return err
 			}
 		}
-	case runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
-		fmt.Fprintln(a.stderr, a.paint(a.stderr, red, mcpserver.Explain(c.Tool, r)))
-	case runtime.Refused, runtime.HostError:
+	case runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict, runtime.Refused, runtime.HostError:
 		for _, raw := range r.Output.Content {
-			fmt.Fprintln(a.stderr, term.Text(contentText(raw)))
+			fmt.Fprintln(a.stderr, a.paint(a.stderr, red, term.Text(contentText(raw))))
 		}
+	}
+	if v := r.Violation; v != nil {
+		fmt.Fprintf(a.stderr, "broken %s: %s %s\n", v.Hint, v.Operation, term.Line(v.Object))
 	}
 	fmt.Fprintf(a.stderr, "%s: %s%s\n", r.Outcome, saved(r, c.DryRun), effectList(r.Effects))
 	for _, d := range r.Denials {

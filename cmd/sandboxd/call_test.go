@@ -23,10 +23,10 @@ func TestCallOutcomes(t *testing.T) {
 	}{
 		"saved":        {guest(create(), say(1)), "save", 0, runtime.OK, guestText + "\n", "saved; create file /data/new.txt", true},
 		"read":         {guest(say(1)), "look", 0, runtime.OK, guestText + "\n", "ok: nothing changed\n", false},
-		"violation":    {guest(create(), say(1)), "look", exitViolation, runtime.Violation, "", "look was stopped: it declares readOnlyHint: true but attempted create on /data/new.txt.", false},
+		"violation":    {guest(create(), say(1)), "look", exitViolation, runtime.Violation, "", "broken readOnlyHint: create /data/new.txt\n", false},
 		"tool error":   {guest(create(), say(1), exit(1)), "save", exitToolError, runtime.ToolError, guestText + "\n", "nothing saved", false},
 		"no message":   {guest(create(), exit(1)), "save", exitToolError, runtime.ToolError, "", "nothing saved", false},
-		"timeout":      {guest(create(), forever()), "save", exitLimit, runtime.Timeout, "", "time limit", false},
+		"timeout":      {guest(create(), forever()), "save", exitLimit, runtime.Timeout, "", "it ran out of time", false},
 		"log of guest": {guest(say(2), say(1)), "save", 0, runtime.OK, guestText + "\n", "ok: nothing changed\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {

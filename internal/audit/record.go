@@ -27,11 +27,12 @@ const maxText = 4096
 // Record is one line of the log. Fields that do not belong to its type are
 // absent.
 type Record struct {
-	Time    time.Time `json:"time"`
-	Type    Type      `json:"type"`
-	CallID  string    `json:"callId"`
-	Package string    `json:"package"`
-	Tool    string    `json:"tool"`
+	Time      time.Time `json:"time"`
+	Type      Type      `json:"type"`
+	CallID    string    `json:"callId"`
+	Principal string    `json:"principal"` // whose call it was
+	Package   string    `json:"package"`
+	Tool      string    `json:"tool"`
 
 	// Of a call.
 	Outcome     runtime.Outcome       `json:"outcome,omitempty"`
@@ -53,7 +54,7 @@ type Record struct {
 }
 
 func newRecord(t Type, c runtime.CallInfo, now time.Time) Record {
-	return Record{Time: now.UTC(), Type: t, CallID: c.ID, Package: c.Package, Tool: c.Tool}
+	return Record{Time: now.UTC(), Type: t, CallID: c.ID, Principal: c.Principal, Package: c.Package, Tool: c.Tool}
 }
 
 func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {

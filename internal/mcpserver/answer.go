@@ -20,7 +20,7 @@ func answer(tool string, r *runtime.Result) (*mcp.CallToolResult, error) {
 	case runtime.OK, runtime.ToolError:
 		res = output(tool, r)
 	case runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
-		res = failure(Explain(tool, r))
+		res = output(tool, &runtime.Result{Outcome: runtime.ToolError, Output: runtime.Explain(tool, r)})
 	case runtime.Refused:
 		return nil, refusal(reason(r))
 	case runtime.HostError:
@@ -85,8 +85,7 @@ func annotate(res *mcp.CallToolResult, r *runtime.Result) error {
 	return nil
 }
 
-// output returns what the guest answered, with a note when what it had written
-// was not saved.
+// output returns what is in the result's output.
 func output(tool string, r *runtime.Result) *mcp.CallToolResult {
 	res := &mcp.CallToolResult{IsError: r.Outcome == runtime.ToolError || r.Output.IsError, Meta: guestMeta(r.Output.Meta)}
 	content, err := contents(r.Output.Content)
@@ -100,37 +99,12 @@ func output(tool string, r *runtime.Result) *mcp.CallToolResult {
 		return failure(unreadable(tool, r))
 	}
 	res.Content = content
-	if r.Outcome == runtime.ToolError {
-		if len(content) == 0 {
-			res.Content = append(res.Content, &mcp.TextContent{Text: tool + " ended with an error and gave no message."})
-		}
-		if wrote(r) && !r.Committed && !endsWith(res.Content, notSaved) {
-			res.Content = append(res.Content, &mcp.TextContent{Text: notSaved})
-		}
-	}
 	return res
 }
 
-// notSaved is the engine's own sentence: where the engine has added it, it is
-// there once.
-const notSaved = "The changes that this call had made were not saved, because it ended in an error."
-
-func endsWith(cs []mcp.Content, text string) bool {
-	if len(cs) == 0 {
-		return false
-	}
-	t, ok := cs[len(cs)-1].(*mcp.TextContent)
-	return ok && t.Text == text
-}
-
 func unreadable(tool string, r *runtime.Result) string {
-	if r.Committed && wrote(r) {
-		return fmt.Sprintf("%s gave an answer that is not a valid MCP tool result. What it wrote was saved.", tool)
+	if r.Committed {
+		return fmt.Sprintf("%s gave an answer that is not a valid MCP tool result. What it did was saved.", tool)
 	}
 	return fmt.Sprintf("%s gave an answer that is not a valid MCP tool result. Nothing was saved.", tool)
-}
-
-// wrote reports whether the call did more than read.
-func wrote(r *runtime.Result) bool {
-	return slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool { return e.Verb != capabilities.Read })
 }

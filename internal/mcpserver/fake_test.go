@@ -82,11 +82,6 @@ func results() map[string]*runtime.Result {
 		"ok_forged":         {CallID: "c-fo", Outcome: runtime.OK, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"text","text":"x","_meta":{"dev.sandboxd/violation":1,"own":2}}`)}, Meta: forged}},
 		"bad_content":       {CallID: "c-bc", Outcome: runtime.OK, Committed: true, Effects: write, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"tool_use","id":"1","name":"x"}`)}}},
 		"tool_error":        {CallID: "c-te", Outcome: runtime.ToolError, Effects: []capabilities.Effect{readEffect}, Output: textOutput("no such note")},
-		"tool_error_writes": {CallID: "c-tw", Outcome: runtime.ToolError, Effects: write, Output: textOutput("disk on fire")},
-		"tool_error_noted": {CallID: "c-tn", Outcome: runtime.ToolError, Effects: write, Output: runtime.Output{Content: []json.RawMessage{
-			textContent("disk on fire"), textContent("The changes that this call had made were not saved, because it ended in an error."),
-		}}},
-		"tool_error_silent": {CallID: "c-ts", Outcome: runtime.ToolError},
 		"violation": {
 			CallID: "c-vi", Outcome: runtime.Violation, Effects: write, Output: textOutput(guestSecret), Stderr: []byte(guestSecret), Err: errHost,
 			Violation: broken(capabilities.ReadOnlyHint, capabilities.OpWrite, "/data/a.json", capabilities.PhaseOperation),

@@ -142,7 +142,7 @@ var transactions = []mutant{
 	step("imports are checked", "link.go", "if module != wasiModule {", "if false {"),
 	step("listed is enforced", "package.go", "Listed:     e.Listed(Judges()),", "Listed:     e,"),
 	step("reserved _meta", "output.go", "return strings.HasPrefix(strings.ToLower(key), MetaPrefix)", "return key == \"\""),
-	step("guest text withheld", "call.go", "default:\n		r.Output = explain(toolName, r)", "default:\n		r.Output = text(true, string(r.Stderr))"),
+	step("guest text withheld", "call.go", "if r.Outcome != ToolError || len(r.Output.Content) == 0 {", "if len(r.Output.Content) == 0 {"),
 	{name: "volume/guards hold", file: "capabilities/volume/check.go", old: "if !st.Same(g.Stamp) {", new: "if false {", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/listings hold", file: "capabilities/volume/check.go", old: "case ListingDigest(l.Path, list) != l.Digest:", new: "case false:", pkg: "./capabilities/volume", run: "."},
 }
