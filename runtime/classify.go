@@ -9,6 +9,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // classify turns the end of a guest into an outcome. What the host recorded
@@ -21,6 +22,7 @@ func (c *call) classify(ctx context.Context, i *instance, process *wasi.Process,
 	}
 	r := ended(OK, nil)
 	var exit *wasi.ExitError
+	command := c.pkg.source.Manifest.ABI == tool.Command
 	switch {
 	case len(c.ledger.Violations()) > 0 || errors.Is(stop, capabilities.ErrViolation):
 		r.Outcome, r.Err = Violation, stop
@@ -32,13 +34,13 @@ func (c *call) classify(ctx context.Context, i *instance, process *wasi.Process,
 		r.Outcome, r.Err = Limit, asLimit(stop)
 	case ctx.Err() != nil:
 		r.Outcome, r.Err = Timeout, context.Cause(ctx)
-	case errors.As(stop, &exit) && exit.Code == 0, stop == nil:
+	case stop == nil, command && errors.As(stop, &exit) && exit.Code == 0:
 		c.read(r, answer)
 	case i.memory.refused:
 		r.Outcome, r.Err = Limit, &LimitError{Limit: "memory", Err: stop}
 	case errors.As(stop, &exit):
 		r.Outcome, r.Err = ToolError, &ExitError{exit.Code}
-		if c.stdout.Len() > 0 {
+		if command && c.stdout.Len() > 0 {
 			r.Output = text(true, c.stdout.String())
 		}
 	case errors.Is(stop, errAnswer):

@@ -15,11 +15,16 @@ import (
 
 // reactor assembles a reactor whose _initialize has the given body.
 func reactor(init []byte, start bool) []byte {
+	return reactorThat(init, w.I64Const(int64(atText)<<32|int64(len(cheerful))), start)
+}
+
+// reactorThat assembles a reactor with the given _initialize and sandboxd_call.
+func reactorThat(init, call []byte, start bool) []byte {
 	m := w.Module{
 		Funcs: append(append([]w.Func{}, wasiImports...),
 			w.Func{Name: "_initialize", Body: init},
 			w.Func{Name: "sandboxd_alloc", Params: []byte{w.I32}, Results: []byte{w.I32}, Body: w.I32Const(4096)},
-			w.Func{Name: "sandboxd_call", Params: []byte{w.I32, w.I32}, Results: []byte{w.I64}, Body: w.I64Const(int64(atText)<<32 | int64(len(cheerful)))},
+			w.Func{Name: "sandboxd_call", Params: []byte{w.I32, w.I32}, Results: []byte{w.I64}, Body: call},
 		),
 		Memory: [2]uint32{1, 0},
 		Data:   map[uint32][]byte{atPath: []byte("new"), atText: []byte(cheerful)},
@@ -71,15 +76,38 @@ func TestReactorAnswers(t *testing.T) {
 	}
 }
 
+// TestReactorFaults: a reactor has no exit status, and its answer must lie
+// within its memory and its limit.
+func TestReactorFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		call    []byte
+		outcome Outcome
+	}{
+		"proc_exit(0)":   {w.Seq(exit(0), w.I64Const(0)), ToolError},
+		"proc_exit(1)":   {w.Seq(exit(1), w.I64Const(0)), ToolError},
+		"outside memory": {w.I64Const(0xfff0<<32 | 0x100), ToolError},
+		"too long":       {w.I64Const(1<<17 | 0<<32), Limit},
+		"trap":           {w.Seq(w.Unreachable), ToolError},
+		"no answer":      {w.I64Const(0), OK},
+	} {
+		loaded, _ := load(t, newEngine(t, Observer{}), pack(reactorThat(nil, c.call, false), tool.Reactor, readOnly))
+		r := loaded.Call(context.Background(), Request{Tool: "t"})
+		if r.Outcome != c.outcome {
+			t.Errorf("%s: %s (%v), want %s", name, r.Outcome, r.Err, c.outcome)
+		}
+	}
+}
+
 func TestModulesThatDoNotLink(t *testing.T) {
 	for name, m := range map[string]w.Module{
-		"unknown module":   {Funcs: []w.Func{{Import: "env", Name: "f"}, {Name: "_start"}}},
-		"unknown function": {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_teleport"}, {Name: "_start"}}},
-		"wrong signature":  {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_close"}, {Name: "_start"}}},
-		"not built yet":    {Funcs: []w.Func{{Import: "sandboxd_kv", Name: "get"}, {Name: "_start"}}},
-		"no start":         {Funcs: []w.Func{{Name: "main"}}},
-		"wrong start":      {Funcs: []w.Func{{Name: "_start", Params: []byte{w.I32}}}},
-		"no memory":        {Funcs: []w.Func{{Name: "_start"}}, NoMemory: true},
+		"unknown module":        {Funcs: []w.Func{{Import: "env", Name: "f"}, {Name: "_start"}}},
+		"a WASI name elsewhere": {Funcs: []w.Func{{Import: "env", Name: "sched_yield", Results: []byte{w.I32}}, {Name: "_start"}}},
+		"unknown function":      {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_teleport"}, {Name: "_start"}}},
+		"wrong signature":       {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_close"}, {Name: "_start"}}},
+		"not built yet":         {Funcs: []w.Func{{Import: "sandboxd_kv", Name: "get"}, {Name: "_start"}}},
+		"no start":              {Funcs: []w.Func{{Name: "main"}}},
+		"wrong start":           {Funcs: []w.Func{{Name: "_start", Params: []byte{w.I32}}}},
+		"no memory":             {Funcs: []w.Func{{Name: "_start"}}, NoMemory: true},
 	} {
 		if err := tryLoad(t, pack(m.Encode(), tool.Command, readOnly)); !errors.Is(err, ErrLink) {
 			t.Errorf("%s: %v", name, err)

@@ -14,14 +14,45 @@ type decoder struct {
 	err  *ManifestError
 }
 
-// value is a node with the path under which errors name it. A value that is
-// not in the document has no node, and a place nearby.
+// value is a node with the trail that leads to it. A value that is not in the
+// document has no node, and a place nearby.
 type value struct {
 	d            *decoder
 	n            *node
-	path         string
+	trail        *trail
 	line, column int
 }
+
+// trail is the way from the root of a document. It becomes text for errors
+// only: for each value of a hostile document that would be much text.
+type trail struct {
+	up    *trail
+	key   string
+	index int // of an element of a list; negative for an entry of a mapping
+}
+
+// String returns the trail as requests.volumes[0].access.
+func (t *trail) String() string {
+	if t == nil {
+		return ""
+	}
+	up := t.up.String()
+	switch {
+	case t.index >= 0:
+		return up + "[" + strconv.Itoa(t.index) + "]"
+	case up == "":
+		return oneLine(t.key)
+	}
+	return up + "." + oneLine(t.key)
+}
+
+// at returns a value below v.
+func (v value) at(key string, n *node, line, column int) value {
+	return value{d: v.d, n: n, trail: &trail{up: v.trail, key: key, index: -1}, line: line, column: column}
+}
+
+// in returns the value of an entry of v.
+func (v value) in(e entry) value { return v.at(e.key, e.value, e.line, e.column) }
 
 func (d *decoder) root(n *node) value {
 	return value{d: d, n: n, line: n.line, column: n.column}
@@ -36,7 +67,7 @@ func (v value) failCause(problem, mend string, cause error) {
 	if v.d.err == nil {
 		v.d.err = &ManifestError{
 			File: v.d.file, Line: v.line, Column: v.column,
-			Field: v.path, Problem: problem, Mend: mend, cause: cause,
+			Field: v.trail.String(), Problem: problem, Mend: mend, cause: cause,
 		}
 	}
 }
@@ -52,13 +83,6 @@ func (v value) is(k kind, mend string) bool {
 		return false
 	}
 	return true
-}
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }
 
 // object returns the fields of a mapping. Fields other than the known ones are
@@ -78,7 +102,7 @@ func (v value) fields(strict bool, known []string) object {
 		if slices.Contains(known, e.key) {
 			continue
 		}
-		at := value{d: v.d, n: e.value, path: join(v.path, oneLine(e.key)), line: e.line, column: e.column}
+		at := v.in(e)
 		if right := spelling(e.key, known); right != "" {
 			at.fail("unknown spelling of "+right, "write "+right)
 		} else if strict {
@@ -103,7 +127,7 @@ type object struct{ value }
 
 // field returns the value of a key.
 func (o object) field(key string) value {
-	v := value{d: o.d, path: join(o.path, key), line: o.line, column: o.column}
+	v := o.at(key, nil, o.line, o.column)
 	if o.n == nil || o.n.kind != mapKind {
 		return v
 	}
@@ -122,7 +146,7 @@ func (v value) each(mend string) []value {
 	}
 	items := make([]value, len(v.n.items))
 	for i, n := range v.n.items {
-		items[i] = value{d: v.d, n: n, path: v.path + "[" + strconv.Itoa(i) + "]", line: n.line, column: n.column}
+		items[i] = value{d: v.d, n: n, trail: &trail{up: v.trail, index: i}, line: n.line, column: n.column}
 	}
 	return items
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
@@ -76,6 +77,21 @@ func TestDescriptionPlace(t *testing.T) {
 	var me *ManifestError
 	if !errors.As(err, &me) || me.Line != 3 || me.Field != "tools[0].inputSchema" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDescriptionCost has long keys above many others.
+func TestDescriptionCost(t *testing.T) {
+	long := strings.Repeat("k", maxKey)
+	open, end := "", ""
+	for range maxDepth - 2 {
+		open, end = open+`{"`+long+`":`, end+"}"
+	}
+	many := strings.TrimSuffix(repeat(maxDocument-30_000, `"k%d":1,`), ",")
+	start := time.Now()
+	_, err := ParseDescription([]byte(open + "{" + many + "}" + end))
+	if d := time.Since(start); err == nil || d > 30*time.Second {
+		t.Errorf("took %v: %v", d, err)
 	}
 }
 

@@ -34,13 +34,19 @@ func (e *ManifestError) Error() string {
 		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 	}
 	if e.Field != "" {
-		b.WriteString(": " + e.Field)
+		b.WriteString(": " + clip(e.Field))
 	}
 	b.WriteString(": " + e.Problem)
 	if e.Mend != "" {
 		b.WriteString("; " + e.Mend)
 	}
 	return oneLine(b.String())
+}
+
+// below names the field that the error is about.
+func (e *ManifestError) below(t *trail) *ManifestError {
+	e.Field = t.String()
+	return e
 }
 
 // Unwrap returns the cause, [ErrNotSupported] for example, or nil.
@@ -64,4 +70,13 @@ func quote(s string) string {
 		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
 	}
 	return fmt.Sprintf("%q", s)
+}
+
+// clip cuts text of which a document decides how long it is.
+func clip(s string) string {
+	const most = 300
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }

@@ -25,9 +25,9 @@ func (c *schemaCheck) header(o object, chain bool) {
 		f.fail("is on an argument that is not of one type string, integer or boolean", "remove it")
 	}
 	if other, ok := c.headers[fold(name)]; ok {
-		f.fail("the header "+quote(name)+" is at "+other+" already", "rename one")
+		f.fail("the header "+quote(name)+" is at "+other.String()+" already", "rename one")
 	}
-	c.headers[fold(name)] = o.path
+	c.headers[fold(name)] = o.trail
 }
 
 // httpToken reports whether s is a token of HTTP.

@@ -20,7 +20,7 @@ func parseJSON(file string, b []byte) (*node, error) {
 	}
 	j.dec = json.NewDecoder(bytes.NewReader(b))
 	j.dec.UseNumber()
-	n, err := j.value(0)
+	n, err := j.value(nil, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,14 @@ func (j *jsonReader) token() (json.Token, error) {
 	return t, nil
 }
 
-func (j *jsonReader) value(depth int) (*node, error) {
+// value reads the value that the trail leads to.
+func (j *jsonReader) value(tr *trail, depth int) (*node, error) {
 	t, err := j.token()
 	if err != nil {
 		return nil, err
 	}
 	if depth > maxDepth {
-		return nil, j.errorf(fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it")
+		return nil, j.errorf(fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it").below(tr)
 	}
 	n := &node{}
 	n.line, n.column = j.place()
@@ -88,22 +89,22 @@ func (j *jsonReader) value(depth int) (*node, error) {
 	case json.Number:
 		text, ok := number(v.String())
 		if !ok {
-			return nil, j.errorf("the number "+quote(v.String())+" is out of range", "write a smaller one")
+			return nil, j.errorf("the number "+quote(v.String())+" is out of range", "write a smaller one").below(tr)
 		}
 		n.kind, n.text = numberKind, text
 	case json.Delim:
 		if v == '[' {
-			return n, j.list(n, depth)
+			return n, j.list(n, tr, depth)
 		}
-		return n, j.object(n, depth)
+		return n, j.object(n, tr, depth)
 	}
 	return n, nil
 }
 
-func (j *jsonReader) list(n *node, depth int) error {
+func (j *jsonReader) list(n *node, tr *trail, depth int) error {
 	n.kind = listKind
-	for j.dec.More() {
-		c, err := j.value(depth + 1)
+	for i := 0; j.dec.More(); i++ {
+		c, err := j.value(&trail{up: tr, index: i}, depth+1)
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (j *jsonReader) list(n *node, depth int) error {
 	return err
 }
 
-func (j *jsonReader) object(n *node, depth int) error {
+func (j *jsonReader) object(n *node, tr *trail, depth int) error {
 	n.kind = mapKind
 	seen := map[string]bool{}
 	for j.dec.More() {
@@ -125,12 +126,16 @@ func (j *jsonReader) object(n *node, depth int) error {
 		if !ok {
 			return j.errorf("a key that is not text", "put it in quotes")
 		}
+		if len(key) > maxKey {
+			return j.errorf(fmt.Sprintf("a key longer than %d bytes", maxKey), "shorten it").below(tr)
+		}
+		entryTrail := &trail{up: tr, key: key, index: -1}
 		if seen[key] {
-			return j.errorf("the key "+quote(key)+" is there twice", "remove one")
+			return j.errorf("is there twice", "remove one").below(entryTrail)
 		}
 		seen[key] = true
 		line, column := j.place()
-		c, err := j.value(depth + 1)
+		c, err := j.value(entryTrail, depth+1)
 		if err != nil {
 			return err
 		}

@@ -73,11 +73,11 @@ func (v value) noTwins() {
 		return
 	}
 	if e, other, ok := v.n.twin(); ok {
-		at := value{d: v.d, path: v.path, line: e.line, column: e.column}
+		at := value{d: v.d, trail: v.trail, line: e.line, column: e.column}
 		at.fail("the keys "+quote(e.key)+" and "+quote(other)+" differ by case only", "rename one")
 	}
 	for _, e := range v.n.entries {
-		value{d: v.d, n: e.value, path: join(v.path, oneLine(e.key)), line: e.line, column: e.column}.noTwins()
+		v.in(e).noTwins()
 	}
 	if v.n.kind == listKind {
 		for _, item := range v.each("") {
@@ -157,11 +157,12 @@ func (d *decoder) labels(v value) map[string]string {
 	}
 	if len(v.n.entries) > maxLabels {
 		v.fail("more than 32 labels", "remove some")
+		return nil
 	}
 	o := object{v}
 	labels := make(map[string]string, len(v.n.entries))
 	for _, e := range v.n.entries {
-		l := o.field(e.key)
+		l := o.in(e)
 		if !labelName.MatchString(e.key) {
 			l.fail(quote(e.key)+" is not a label", "write letters, digits, dots, hyphens and underscores")
 		}

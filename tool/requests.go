@@ -28,10 +28,11 @@ func (d *decoder) requests(v value) Requests {
 	return r
 }
 
-// few refuses lists that are too long.
+// few refuses lists that are too long, and takes them for absent.
 func (v value) few() value {
 	if v.n != nil && len(v.n.items) > maxRequest {
 		v.fail("more than 64 entries", "remove some")
+		v.n = nil
 	}
 	return v
 }

@@ -75,7 +75,7 @@ func (d *decoder) schema(v value, input bool) json.RawMessage {
 	if len(text) > maxSchema {
 		v.fail(fmt.Sprintf("larger than %d bytes as JSON", maxSchema), "shorten it")
 	}
-	c := &schemaCheck{root: v, anchors: map[string]*node{}, known: map[*node]value{}, headers: map[string]string{}}
+	c := &schemaCheck{root: v, anchors: map[string]*node{}, known: map[*node]value{}, headers: map[string]*trail{}}
 	c.text(v)
 	if !d.failed() {
 		c.walk(v, input)
@@ -87,7 +87,7 @@ func (d *decoder) schema(v value, input bool) json.RawMessage {
 		return nil
 	}
 	if err := compile(text); err != nil {
-		v.fail("does not compile: "+oneLine(err.Error()), "write JSON Schema 2020-12 with RE2 patterns")
+		v.fail("does not compile: "+clip(oneLine(err.Error())), "write JSON Schema 2020-12 with RE2 patterns")
 	}
 	return text
 }
@@ -112,7 +112,7 @@ type schemaCheck struct {
 	anchors map[string]*node
 	known   map[*node]value   // every schema below root
 	order   []*node           // the same, as they come
-	headers map[string]string // folded x-mcp-header to the path that has it
+	headers map[string]*trail // folded x-mcp-header to the place that has it
 }
 
 // text refuses hidden characters in every key and text of a schema: models
@@ -122,14 +122,14 @@ func (c *schemaCheck) text(v value) {
 		v.fail("holds "+h, "remove it, or write it as an escape of a pattern")
 	}
 	for _, e := range v.n.entries {
-		at := value{d: v.d, n: e.value, path: join(v.path, oneLine(e.key)), line: e.line, column: e.column}
+		at := v.in(e)
 		if h := hiddenIn(e.key); h != "" {
 			at.fail("the key holds "+h, "remove it")
 		}
 		c.text(at)
 	}
 	for i, n := range v.n.items {
-		c.text(value{d: v.d, n: n, path: fmt.Sprintf("%s[%d]", v.path, i), line: n.line, column: n.column})
+		c.text(value{d: v.d, n: n, trail: &trail{up: v.trail, index: i}, line: n.line, column: n.column})
 	}
 }
 
@@ -152,7 +152,7 @@ func (c *schemaCheck) walk(v value, chain bool) {
 	o := object{v}
 	for _, e := range v.n.entries {
 		right, ok := foldedKeywords[fold(e.key)]
-		at := value{d: v.d, n: e.value, path: join(v.path, e.key), line: e.line, column: e.column}
+		at := v.in(e)
 		if ok && right != e.key {
 			at.fail("unknown spelling of "+right, "write "+right)
 			return
@@ -197,8 +197,7 @@ func (c *schemaCheck) enter(v value, key string, chain bool) {
 			if key == "dependencies" && e.value.kind == listKind {
 				continue
 			}
-			at := value{d: v.d, n: e.value, path: join(v.path, e.key), line: e.line, column: e.column}
-			c.walk(at, chain && key == "properties")
+			c.walk(v.in(e), chain && key == "properties")
 		}
 	}
 }

@@ -44,14 +44,14 @@ func parseYAML(file string, b []byte) (n *node, err error) {
 	if err := y.checkTokens(tokens); err != nil {
 		return nil, err
 	}
-	f, err := parser.Parse(tokens, 0)
+	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, y.syntax(err)
 	}
 	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
 		return nil, y.errorf(0, 0, "not one YAML document", "write one mapping, without --- in between")
 	}
-	return y.convert(f.Docs[0].Body, 0)
+	return y.convert(f.Docs[0].Body, nil, 0)
 }
 
 type yamlReader struct{ file string }
@@ -71,7 +71,7 @@ func (y *yamlReader) at(t *token.Token, problem, mend string) *ManifestError {
 func (y *yamlReader) syntax(err error) *ManifestError {
 	var located yaml.Error
 	if errors.As(err, &located) {
-		return y.at(located.GetToken(), located.GetMessage(), "check indentation and quotes")
+		return y.at(located.GetToken(), clip(located.GetMessage()), "check indentation and quotes")
 	}
 	return y.errorf(0, 0, "not YAML", "check indentation and quotes")
 }
@@ -188,13 +188,14 @@ func (l *levels) see(t *token.Token, first bool) bool {
 	return len(l.columns)+l.flow <= maxDepth && (len(l.keys) == 0 || l.keys[len(l.keys)-1] <= maxKeys)
 }
 
-func (y *yamlReader) convert(a ast.Node, depth int) (*node, error) {
+// convert returns the value of a node that the trail leads to.
+func (y *yamlReader) convert(a ast.Node, tr *trail, depth int) (*node, error) {
 	if a == nil {
-		return nil, y.errorf(0, 0, "a value is missing", "write it after the colon")
+		return nil, y.errorf(0, 0, "a value is missing", "write it after the colon").below(tr)
 	}
 	t := a.GetToken()
 	if depth > maxDepth {
-		return nil, y.at(t, fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it")
+		return nil, y.at(t, fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it").below(tr)
 	}
 	n := &node{}
 	if t != nil && t.Position != nil {
@@ -219,25 +220,25 @@ func (y *yamlReader) convert(a ast.Node, depth int) (*node, error) {
 	case *ast.IntegerNode, *ast.FloatNode:
 		text, ok := yamlNumber(t.Value)
 		if !ok {
-			return nil, y.at(t, "the number "+quote(t.Value)+" can be read in more than one way", "write it in decimal, or in quotes if it is text")
+			return nil, y.at(t, "the number "+quote(t.Value)+" can be read in more than one way", "write it in decimal, or in quotes if it is text").below(tr)
 		}
 		n.kind, n.text = numberKind, text
 	case *ast.SequenceNode:
-		return n, y.convertList(n, v, depth)
+		return n, y.convertList(n, v, tr, depth)
 	case *ast.MappingNode:
-		return n, y.convertMap(n, v.Values, depth)
+		return n, y.convertMap(n, v.Values, tr, depth)
 	case *ast.MappingValueNode:
-		return n, y.convertMap(n, []*ast.MappingValueNode{v}, depth)
+		return n, y.convertMap(n, []*ast.MappingValueNode{v}, tr, depth)
 	default:
-		return nil, y.at(t, "a "+strings.ToLower(a.Type().YAMLName())+" in a manifest", "write the value out in plain form")
+		return nil, y.at(t, "a "+strings.ToLower(a.Type().YAMLName())+" in a manifest", "write the value out in plain form").below(tr)
 	}
 	return n, nil
 }
 
-func (y *yamlReader) convertList(n *node, v *ast.SequenceNode, depth int) error {
+func (y *yamlReader) convertList(n *node, v *ast.SequenceNode, tr *trail, depth int) error {
 	n.kind = listKind
-	for _, item := range v.Values {
-		c, err := y.convert(item, depth+1)
+	for i, item := range v.Values {
+		c, err := y.convert(item, &trail{up: tr, index: i}, depth+1)
 		if err != nil {
 			return err
 		}
@@ -246,23 +247,24 @@ func (y *yamlReader) convertList(n *node, v *ast.SequenceNode, depth int) error 
 	return nil
 }
 
-func (y *yamlReader) convertMap(n *node, values []*ast.MappingValueNode, depth int) error {
+func (y *yamlReader) convertMap(n *node, values []*ast.MappingValueNode, tr *trail, depth int) error {
 	n.kind = mapKind
 	seen := make(map[string]bool, len(values))
 	for i, kv := range values {
 		t := kv.Key.GetToken()
 		s, ok := kv.Key.(*ast.StringNode)
 		if !ok {
-			return y.at(t, "a key that is not text: "+quote(t.Value), "put it in quotes")
+			return y.at(t, "a key that is not text: "+quote(t.Value), "put it in quotes").below(tr)
 		}
 		if i == 0 && t.Position != nil {
 			n.line, n.column = t.Position.Line, t.Position.Column
 		}
+		entryTrail := &trail{up: tr, key: s.Value, index: -1}
 		if seen[s.Value] {
-			return y.at(t, "the key "+quote(s.Value)+" is there twice", "remove one")
+			return y.at(t, "is there twice", "remove one").below(entryTrail)
 		}
 		seen[s.Value] = true
-		c, err := y.convert(kv.Value, depth+1)
+		c, err := y.convert(kv.Value, entryTrail, depth+1)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,9 @@ type GuardOptions struct {
 // debug sections no longer fit. Errors are those of [Parse], a [*FormatError]
 // for instructions beyond the core specification 2.0, and a [*LimitError]
 // where the module declares more than o allows.
-func Guard(b []byte, o GuardOptions) ([]byte, error) {
+func Guard(b []byte, o GuardOptions) ([]byte, error) { return guarded(b, o, standard) }
+
+func guarded(b []byte, o GuardOptions, w weights) ([]byte, error) {
 	p, err := parse(b)
 	if err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func Guard(b []byte, o GuardOptions) ([]byte, error) {
 		case sectionTable:
 			rewritten, changed = capTables(r, o.MaxTable)
 		case sectionCode:
-			rewritten, changed = guardCode(r)
+			rewritten, changed = guardCode(r, w)
 		}
 		if r.err != nil {
 			return nil, r.err
@@ -93,7 +95,7 @@ func capTables(r *reader, most uint32) (out []byte, changed bool) {
 }
 
 // guardCode returns the code section with guards, and whether it differs.
-func guardCode(r *reader) (out []byte, changed bool) {
+func guardCode(r *reader, w weights) (out []byte, changed bool) {
 	n := r.count("function bodies", maxFuncs)
 	out = make([]byte, 0, len(r.b)+len(r.b)/8)
 	out = binary.AppendUvarint(out, uint64(n))
@@ -101,7 +103,7 @@ func guardCode(r *reader) (out []byte, changed bool) {
 		start := r.pos
 		f := r.sub(uint64(r.u32()))
 		localDecls(f)
-		places := plan(f)
+		places := plan(f, w)
 		if r.err == nil {
 			r.err = f.err
 		}

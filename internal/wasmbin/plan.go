@@ -4,17 +4,20 @@ package wasmbin
 // any instruction.
 var guard = []byte{opLoop, 0x40, opEnd}
 
-// Weights say how long code runs until a guard, in bytes of plain
-// instructions. A call weighs what the largest function without a guard does,
-// a bulk instruction so much that four of them are the most in a row.
-const (
-	weightMost = 1 << 20
-	weightCall = 4096
-	weightBulk = weightMost / 4
-)
+// weights say how long code runs until a guard, in bytes of plain instructions.
+type weights struct {
+	most int // between two guards
+	call int // of a call: what the largest function without a guard weighs
+	bulk int // of a bulk instruction
+}
+
+// standard allows some milliseconds of plain code, 256 calls of functions
+// without a guard, or four bulk instructions in a row.
+var standard = weights{most: 1 << 20, call: 4096, bulk: 1 << 18}
 
 // planner decides where guards go in one function.
 type planner struct {
+	weights
 	frames []frame
 	inside []int // places on the way
 	first  byte  // opcode of the first instruction
@@ -33,14 +36,14 @@ type frame struct {
 
 // plan reads a function body from after its locals and returns the places,
 // in ascending order, before which a guard goes.
-func plan(f *reader) []int {
+func plan(f *reader, w weights) []int {
 	start := f.pos
-	p := &planner{frames: []frame{{}}}
+	p := &planner{weights: w, frames: []frame{{}}}
 	walk(f, func(at int, op byte, sub uint32) { p.visit(at, f.pos-at, op, sub) })
 	if f.err != nil || p.first == opLoop {
 		return p.inside
 	}
-	if p.entry || len(f.b)-start > weightCall {
+	if p.entry || len(f.b)-start > w.call {
 		return append([]int{start}, p.inside...)
 	}
 	return p.inside
@@ -66,11 +69,11 @@ func (p *planner) visit(at, size int, op byte, sub uint32) {
 	weight := size
 	switch {
 	case op == opCall || op == opCallIndirect:
-		weight, p.entry = weightCall, true
+		weight, p.entry = p.call, true
 	case op == opBulk && sub >= 8 && sub != 9 && sub != 13 && sub != 16:
-		weight, p.entry = weightBulk, true
+		weight, p.entry = p.bulk, true
 	}
-	if top.since+weight > weightMost {
+	if top.since+weight > p.most {
 		p.inside = append(p.inside, at)
 		top.since = 0
 	}
