@@ -80,9 +80,9 @@ func (t *Tri) UnmarshalJSON(b []byte) error {
 // Hint names one of the four behavioural annotations of MCP.
 type Hint uint8
 
-// The hints, in the order in which MCP lists them.
+// The hints, in the order in which MCP lists them. The zero Hint is none.
 const (
-	ReadOnlyHint Hint = iota
+	ReadOnlyHint Hint = iota + 1
 	DestructiveHint
 	IdempotentHint
 	OpenWorldHint
@@ -116,7 +116,7 @@ func (h Hint) String() string {
 
 // MarshalText writes the name MCP gives the hint.
 func (h Hint) MarshalText() ([]byte, error) {
-	if h > OpenWorldHint {
+	if h < ReadOnlyHint || h > OpenWorldHint {
 		return nil, fmt.Errorf("hint %d: out of range", uint8(h))
 	}
 	return []byte(h.String()), nil

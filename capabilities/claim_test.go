@@ -168,7 +168,9 @@ func TestHints(t *testing.T) {
 			t.Errorf("%q is read as %v", s, h)
 		}
 	}
-	if _, err := Hint(4).MarshalText(); err == nil || Hint(4).String() != "hint(4)" {
-		t.Error("a hint out of range is written")
+	for h, text := range map[Hint]string{0: "hint(0)", OpenWorldHint + 1: "hint(5)"} {
+		if _, err := h.MarshalText(); err == nil || h.String() != text {
+			t.Errorf("hint %d is written", h)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (g Grant) decideRead(a Attempt) Verdict {
 
 func (g Grant) decideWrite(a Attempt) Verdict {
 	if g.Claim.ReadOnly {
-		if a.Tentative || g.optional(a.Volume, a.Object) {
+		if a.Tentative && a.Operation == OpWrite || g.optional(a.Volume, a.Object) {
 			return denied(CapVolumeWrite, EROFS)
 		}
 		return Verdict{Decision: Violate, Hint: ReadOnlyHint}

@@ -1,8 +1,10 @@
 package capabilities
 
 import (
+	"fmt"
 	"path"
 	"slices"
+	"strings"
 )
 
 // Access says what a package asks of a volume, or is given.
@@ -25,11 +27,27 @@ func (a Access) String() string {
 	case WriteAccess:
 		return "write"
 	}
-	return "invalid"
+	return fmt.Sprintf("access(%d)", uint8(a))
 }
 
 // MarshalText writes "none", "read" or "write".
-func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+func (a Access) MarshalText() ([]byte, error) {
+	if a > WriteAccess {
+		return nil, fmt.Errorf("access %d: out of range", uint8(a))
+	}
+	return []byte(a.String()), nil
+}
+
+// UnmarshalText reads "none", "read" or "write".
+func (a *Access) UnmarshalText(b []byte) error {
+	for k := NoAccess; k <= WriteAccess; k++ {
+		if k.String() == string(b) {
+			*a = k
+			return nil
+		}
+	}
+	return fmt.Errorf("access %q: unknown", b)
+}
 
 // VolumeGrant is the access to one volume.
 type VolumeGrant struct {
@@ -98,8 +116,5 @@ func (g Grant) optional(volume, object string) bool {
 }
 
 func relative(root, object string) string {
-	if len(object) > len(root) && object[:len(root)] == root && object[len(root)] == '/' {
-		return object[len(root)+1:]
-	}
-	return object
+	return strings.TrimPrefix(strings.TrimPrefix(object, strings.TrimSuffix(root, "/")), "/")
 }

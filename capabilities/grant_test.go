@@ -66,10 +66,19 @@ func TestOptionalWrites(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	for a, want := range map[Access]string{NoAccess: "none", ReadAccess: "read", WriteAccess: "write", 3: "invalid"} {
-		if b, err := a.MarshalText(); err != nil || string(b) != want || a.String() != want {
+	for a, want := range map[Access]string{NoAccess: "none", ReadAccess: "read", WriteAccess: "write"} {
+		b, err := a.MarshalText()
+		if err != nil || string(b) != want || a.String() != want {
 			t.Errorf("%d: %s, %v", a, b, err)
 		}
+		var back Access
+		if err := back.UnmarshalText(b); err != nil || back != a {
+			t.Errorf("%s is read as %d, %v", b, back, err)
+		}
+	}
+	var a Access
+	if _, err := Access(3).MarshalText(); err == nil || a.UnmarshalText([]byte("all")) == nil {
+		t.Error("an access that there is not is written or read")
 	}
 	g := Derive(Effective{ReadOnly: true}, Policy{Volumes: []VolumeGrant{{"data", "/data", WriteAccess}}})
 	b, err := json.Marshal(g)

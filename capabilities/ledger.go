@@ -1,10 +1,18 @@
 package capabilities
 
-import "sync"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
-// maxDenials bounds how many distinct denials a call's record lists; all are
-// counted. A guest chooses how many it causes, the host pays for the record.
-const maxDenials = 64
+// What a guest causes, the host pays for: a call's record lists so many distinct
+// denials and violations, with objects of so many bytes. All are counted.
+const (
+	maxDenials    = 64
+	maxViolations = 64
+	maxObject     = 4096
+)
 
 // Ledger judges the attempts of one call under its grant and records what it
 // refuses before the guest hears of it. What is recorded is never taken back.
@@ -20,7 +28,7 @@ type Ledger struct {
 	denied     map[Capability]int
 }
 
-// Notify receives each violation and each distinct denial as it is recorded,
+// Notify receives each distinct violation and denial as it is recorded,
 // before the guest is stopped or told. Nil functions are not called.
 type Notify struct {
 	Violation func(Violation)
@@ -52,10 +60,14 @@ func (l *Ledger) Attempt(a Attempt) error {
 
 // Violate records a violation and returns it as an error.
 func (l *Ledger) Violate(v Violation) error {
+	v.Object = clip(v.Object)
 	l.mu.Lock()
-	l.violations = append(l.violations, v)
+	fresh := len(l.violations) < maxViolations && !slices.Contains(l.violations, v)
+	if fresh {
+		l.violations = append(l.violations, v)
+	}
 	l.mu.Unlock()
-	if l.notify.Violation != nil {
+	if fresh && l.notify.Violation != nil {
 		l.notify.Violation(v)
 	}
 	return &v
@@ -63,6 +75,7 @@ func (l *Ledger) Violate(v Violation) error {
 
 // Deny records a denial and returns its errno as an error.
 func (l *Ledger) Deny(d Denial) error {
+	d.Object = clip(d.Object)
 	l.mu.Lock()
 	l.denied[d.Capability]++
 	_, known := l.seen[d]
@@ -78,7 +91,16 @@ func (l *Ledger) Deny(d Denial) error {
 	return d.Errno
 }
 
-// Violations returns the violations so far, first one first.
+// clip cuts what a guest named to what a record holds.
+func clip(object string) string {
+	if len(object) <= maxObject {
+		return object
+	}
+	return strings.ToValidUTF8(object[:maxObject], "") + "…"
+}
+
+// Violations returns the distinct violations so far, at most 64, first one
+// first.
 func (l *Ledger) Violations() []Violation {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 func readOnly(n Notify) *Ledger {
@@ -62,13 +64,30 @@ func TestLedgerRecordsFirst(t *testing.T) {
 		{Operation: OpRead, Volume: "other", Object: "/other/a"},
 		{Operation: OpRead, Volume: "other", Object: "/other/a"}, // told once
 		{Operation: OpRead, Volume: "data", Object: "/data/a"},   // allowed
-		{Operation: OpMkdir, Volume: "data", Object: "/data/d"},  // each violation is told
+		{Operation: OpMkdir, Volume: "data", Object: "/data/d"},  // told once
 		{Operation: OpSend},
 	} {
 		_ = l.Attempt(a)
 	}
-	if got := fmt.Sprint(order); got != "[mkdir read mkdir send]" {
+	if got := fmt.Sprint(order); got != "[mkdir read send]" {
 		t.Errorf("told of %s", got)
+	}
+}
+
+// TestLedgerBounds: a guest that runs on past its violations, or names an
+// object of any length, does not fill the host's memory.
+func TestLedgerBounds(t *testing.T) {
+	l := readOnly(Notify{})
+	for i := range 1000 {
+		_ = l.Attempt(Attempt{Operation: OpWrite, Volume: "data", Object: fmt.Sprint(i)})
+	}
+	if n := len(l.Violations()); n != maxViolations {
+		t.Errorf("%d violations kept", n)
+	}
+	long := strings.Repeat("ä", 1<<20)
+	_ = l.Attempt(Attempt{Operation: OpRead, Volume: "x", Object: long})
+	if got := l.Denials()[0].Object; len(got) > maxObject+len("…") || !utf8.ValidString(got) {
+		t.Errorf("object of %d bytes kept", len(got))
 	}
 }
 
@@ -137,7 +156,7 @@ func TestLedgerConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(l.Violations()); n != workers*each || violations != n {
+	if n := len(l.Violations()); n != workers || violations != n {
 		t.Errorf("%d violations, %d told", n, violations)
 	}
 	if l.Denied()[CapVolume] != workers*each || len(l.Denials()) != 10 || denials != 10 {

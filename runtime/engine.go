@@ -48,7 +48,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	config := wazero.NewRuntimeConfig().
 		WithCompilationCache(cache).
 		WithCloseOnContextDone(true).
-		WithCoreFeatures(api.CoreFeaturesV2)
+		WithCoreFeatures(api.CoreFeaturesV2).
+		WithDebugInfoEnabled(false) // a parser of DWARF on an author's bytes, for nothing but traces
 	e := &Engine{
 		state:    o.State,
 		compiled: o.Cache,

@@ -48,7 +48,7 @@ func verbs() []mutant {
 	single("link", "return denied(CapLink, EPERM)", "return Verdict{Decision: Allow}")
 	single("escape", "	case a.Escape:\n		return denied(CapVolume, EACCES)", "	case a.Escape:\n		return Verdict{Decision: Allow}")
 	single("read access only", "return denied(CapVolumeWrite, EROFS)\n	case NoAccess:", "return Verdict{Decision: Allow}\n	case NoAccess:")
-	single("tentative", "if a.Tentative || g.optional", "if g.optional")
+	single("tentative", "if a.Tentative && a.Operation == OpWrite || g.optional", "if g.optional")
 	ms = append(ms,
 		mutant{
 			name: "law/read-only holds no volume for writing", file: "capabilities/grant.go", pkg: "./capabilities", run: ".",
