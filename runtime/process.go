@@ -35,15 +35,6 @@ func newRandom() io.Reader {
 	return mrand.NewChaCha8(seed)
 }
 
-// processSpec is what differs between the processes of one module.
-type processSpec struct {
-	args   []string
-	stdin  []byte
-	stdout io.Writer
-	stderr io.Writer
-	ledger *capabilities.Ledger
-}
-
 // sealed returns the process that start-up code sees: the same descriptors in
 // the same order as in a call, none of which can be used, and no authority.
 func (p *Package) sealed(stderr io.Writer) *wasi.Process {
