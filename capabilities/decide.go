@@ -89,14 +89,20 @@ func (g Grant) decideRead(a Attempt) Verdict {
 	return Verdict{Decision: Allow}
 }
 
+// decideWrite judges changes of files. On a volume that was not granted, whose
+// names cannot even be seen, trying breaks no claim: nothing could come of it.
 func (g Grant) decideWrite(a Attempt) Verdict {
+	access := g.Volume(a.Volume)
+	if access == NoAccess {
+		return denied(CapVolume, EACCES)
+	}
 	if g.Claim.ReadOnly {
 		if a.Tentative && a.Operation == OpWrite || g.optional(a.Volume, a.Object) {
 			return denied(CapVolumeWrite, EROFS)
 		}
 		return Verdict{Decision: Violate, Hint: ReadOnlyHint}
 	}
-	switch g.Volume(a.Volume) {
+	switch access {
 	case WriteAccess:
 		return Verdict{Decision: Allow}
 	case ReadAccess:

@@ -86,6 +86,13 @@ func TestDecideUnknown(t *testing.T) {
 	if v := g.Decide(Attempt{Operation: OpWrite, Volume: "other", Object: "/other/a"}); v.Decision != Deny || v.Capability != CapVolume {
 		t.Errorf("another volume: %+v", v)
 	}
+	reader := Derive(Effective{ReadOnly: true}, Policy{Volumes: []VolumeGrant{{Name: "data", Path: "/data"}}, OptionalWrites: []string{"*"}})
+	for _, volume := range []string{"data", "other", ""} {
+		v := reader.Decide(Attempt{Operation: OpMkdir, Volume: volume, Object: "/data/a"})
+		if v != denied(CapVolume, EACCES) {
+			t.Errorf("a read-only tool in volume %q, which it does not hold: %+v", volume, v)
+		}
+	}
 	if (Verdict{}).Decision != Deny {
 		t.Error("the zero verdict does not deny")
 	}
@@ -119,6 +126,8 @@ func TestDecideProperties(t *testing.T) {
 			rt.Fatalf("allowed: %+v", a)
 		case v.Decision == Allow && a.Operation != OpRead && (e.ReadOnly || access != WriteAccess):
 			rt.Fatalf("a write is allowed: %+v", a)
+		case v.Decision == Allow && g.Decide(Attempt{Operation: OpRead, Object: a.Object, Volume: a.Volume}).Decision != Allow:
+			rt.Fatalf("allowed where looking is not: %+v", a)
 		case v.Decision == Violate && v.Hint == ReadOnlyHint && !e.ReadOnly:
 			rt.Fatalf("breaks a claim that is not made: %+v", a)
 		case v.Decision == Violate && v.Hint == OpenWorldHint && e.OpenWorld:

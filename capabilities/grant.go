@@ -60,11 +60,18 @@ type VolumeGrant struct {
 // The zero Policy allows nothing.
 type Policy struct {
 	Volumes        []VolumeGrant
-	OptionalWrites []string // slash patterns ([path.Match]) below a volume; refused with EROFS instead of a stop
+	OptionalWrites []string // what a read-only tool may try in vain, see [Grant]
 }
 
 // Grant is the authority of one call: the claim that is held against it, and
 // what it may touch. The zero Grant may touch nothing.
+//
+// OptionalWrites are patterns ([path.Match]) of files that a read-only tool may
+// try to change: it gets EROFS and goes on, where it would be stopped. They hold
+// in every volume. A pattern that has a slash is held against the whole path
+// below the volume: ".git/index" is the one in the root, "logs/*" what lies
+// in logs and not deeper. A pattern without one is held against the last name in
+// whatever folder: "*.lock". A malformed pattern matches nothing.
 type Grant struct {
 	Claim          Effective     `json:"claim"`
 	Volumes        []VolumeGrant `json:"volumes"`

@@ -48,10 +48,14 @@ func TestOptionalWrites(t *testing.T) {
 		{"data", "/data/logs/a", Deny},
 		{"data", "/data/logs/a/b", Violate},
 		{"data", "/data/index", Violate},
+		{"data", "/data/logs", Violate},
+		{"data", "/data/sub/logs/a", Violate},
+		{"data", "/data/app.db-shm/a", Violate},
+		{"root", "/.git/index", Deny},
+		{"root", "/data/.git/index", Violate},
 		{"data", "/data/sub/.git/index", Violate},
 		{"data", "/data2/.git/index", Violate},
 		{"data", "/data", Violate},
-		{"other", "/data/.git/index", Violate},
 	} {
 		a := Attempt{Operation: OpWrite, Volume: tt.volume, Object: tt.object}
 		v := g.Decide(a)

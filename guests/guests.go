@@ -20,10 +20,6 @@ import (
 //go:embed all:liars all:escapes all:liars-init
 var sources embed.FS
 
-// FS returns the sources: a folder for each package, and those of the
-// libraries that they share.
-func FS() fs.FS { return sources }
-
 // Names returns the names of the packages, honest ones first.
 func Names() []string {
 	return []string{"notes", "search-index", "weather", "honest", "liars", "escapes", "liars-init"}

@@ -16,7 +16,7 @@ import (
 func manifest(t *testing.T, name string) *tool.Manifest {
 	t.Helper()
 	file := name + "/tool.yaml"
-	text, err := fs.ReadFile(FS(), file)
+	text, err := fs.ReadFile(sources, file)
 	if err != nil {
 		t.Fatal(err)
 	}

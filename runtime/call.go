@@ -8,12 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-	"github.com/sandboxd/sandboxd/capabilities/files"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
-	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -22,7 +21,9 @@ import (
 const maxReruns = 3
 
 // Call runs one call and returns what it came to; never nil. ctx cancels the
-// call until it is prepared. A call whose outcome is not OK left nothing.
+// call until it is prepared. A call whose outcome is not OK left nothing, but
+// for the faults of the host whose error says so ([tx.ErrPartial],
+// [volume.ErrTorn]).
 func (p *Package) Call(ctx context.Context, r Request) *Result {
 	info := CallInfo{ID: crand.Text(), Principal: localPrincipal, Package: p.name, Tool: r.Tool, Start: time.Now()}
 	o := p.engine.observer
@@ -58,7 +59,7 @@ func (p *Package) answer(toolName string, r *Result) {
 func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result *Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			result = ended(HostError, &HostFault{fmt.Errorf("panic: %v\n%s", fault, debug.Stack())})
+			result = ended(HostError, &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())})
 		}
 	}()
 	t, ok := p.Tool(r.Tool)
@@ -78,12 +79,14 @@ func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result 
 	if err != nil {
 		return ended(HostError, &HostFault{err})
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.source.Manifest.Limits.Timeout)
+	limit := p.source.Manifest.Limits.Timeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{limit})
 	defer cancel()
+	// One ledger for all runs of the call: what was seen once stays seen.
+	ledger := capabilities.NewLedger(t.Grant, p.engine.observer.notify(info))
 	for run := 0; ; run++ {
-		c := p.newCall(info, t, stores, r.DryRun)
-		result = c.run(ctx, request)
-		if result.Outcome != Conflict || run == maxReruns {
+		result = p.newCall(ledger, stores, r.DryRun).run(ctx, request)
+		if result.Outcome != Conflict || run == maxReruns || ctx.Err() != nil {
 			return result
 		}
 	}
@@ -101,41 +104,9 @@ func request(info CallInfo, r Request) ([]byte, error) {
 	return newDelivery(r.Tool, info.ID, arguments)
 }
 
-// ended returns the result of a call that never reached its tool.
+// ended returns the result of a call that left nothing.
 func ended(o Outcome, err error) *Result {
 	return &Result{Outcome: o, Err: err, Effects: []capabilities.Effect{}, Denials: []capabilities.Denial{}}
-}
-
-// call is one run of one call: its transaction, its record and its guest.
-type call struct {
-	pkg     *Package
-	tool    *Tool
-	dryRun  bool
-	ledger  *capabilities.Ledger
-	tx      *tx.Tx
-	scratch *volume.Overlay
-	mounts  []*files.Volume
-	clock   callClock
-	stdout  cappedWriter
-	stderr  cappedBuffer
-}
-
-func (p *Package) newCall(info CallInfo, t *Tool, stores []tx.Volume, dryRun bool) *call {
-	l := p.source.Manifest.Limits
-	c := &call{pkg: p, tool: t, dryRun: dryRun, clock: callClock{time.Now()}}
-	c.ledger = capabilities.NewLedger(t.Grant, p.engine.observer.notify(info))
-	c.tx = tx.Begin(stores, volume.Options{
-		Budget: &volume.Budget{Bytes: l.Writes, Files: l.Files},
-		Now:    c.clock.now,
-	})
-	for _, s := range stores {
-		c.mounts = append(c.mounts, files.New(s.Name, s.Path, c.tx.Overlay(s.Name), c.ledger))
-	}
-	var scratch *files.Volume
-	scratch, c.scratch = newScratch(c.clock, c.ledger)
-	c.mounts = append(c.mounts, scratch)
-	c.stdout.limit, c.stderr.limit = int(l.Output), int(l.Output)
-	return c
 }
 
 // notify returns the observer's functions bound to one call.
@@ -150,14 +121,31 @@ func (o Observer) notify(info CallInfo) capabilities.Notify {
 	return n
 }
 
+// call is one run of one call: an execution with the streams of its guest.
+type call struct {
+	*execution
+	pkg    *Package
+	dryRun bool
+	stdout cappedWriter
+	stderr cappedBuffer
+}
+
+func (p *Package) newCall(l *capabilities.Ledger, stores []tx.Volume, dryRun bool) *call {
+	limits := p.source.Manifest.Limits
+	c := &call{execution: newExecution(stores, l, limits), pkg: p, dryRun: dryRun}
+	c.stdout.limit, c.stderr.limit = int(limits.Output), int(limits.Output)
+	return c
+}
+
 // run takes the call from its guest to its commit.
 func (c *call) run(ctx context.Context, request []byte) *Result {
+	defer c.close()
 	r := c.guest(ctx, request)
-	r.Effects = c.tx.Effects()
+	r.Effects = shown(c.tx.Effects())
 	if r.Outcome == OK {
-		c.commit(ctx, r)
+		r.Committed, r.Outcome, r.Err = c.commit(ctx, c.dryRun)
 	}
-	if err := errors.Join(c.tx.Rollback(), c.scratch.Close()); err != nil && r.Err == nil {
+	if err := c.close(); err != nil && r.Err == nil {
 		r.Err = err
 	}
 	r.All, r.Denials, r.Stderr = c.ledger.Violations(), c.ledger.Denials(), c.stderr.b
@@ -167,61 +155,77 @@ func (c *call) run(ctx context.Context, request []byte) *Result {
 	return r
 }
 
-// guest runs the guest on an instance of its own and classifies how it ended.
+// What a result shows of the effects: the names in them are the guest's to
+// choose, and go to the log and to clients.
+const (
+	maxEffects = 256
+	maxObject  = 512 // bytes
+)
+
+// shown returns as many effects as a result shows. The last one says how many
+// more there are.
+func shown(effects []capabilities.Effect) []capabilities.Effect {
+	if more := len(effects) - maxEffects; more > 0 {
+		// Reads come first: changes are what must not be cut off by them.
+		effects = append(effects[:0:0], effects[more+1:]...)
+		effects = append(effects, capabilities.Effect{Verb: capabilities.Read, Kind: capabilities.KindFile, Detail: fmt.Sprintf("and %d more before these", more+1)})
+	}
+	for i, e := range effects {
+		if len(e.Object) > maxObject {
+			effects[i].Object = strings.ToValidUTF8(e.Object[:maxObject], "") + "…"
+		}
+	}
+	return effects
+}
+
+// guest runs the guest on an instance of its own and says how it ended.
 func (c *call) guest(ctx context.Context, request []byte) *Result {
-	process := c.process(request)
+	process := c.process(c.streams(request))
 	defer process.Close()
-	ready := c.pkg.sealed(&c.stderr)
+	// Start-up code is this call's too: what it tries is in the call's record.
+	ready := c.pkg.sealed(&c.stderr, c.ledger)
 	defer ready.Close()
+	fate := Discard
 	i, err := c.pkg.instances.Get(ctx, ready)
-	defer c.pkg.instances.Put(context.WithoutCancel(ctx), i, Discard)
+	defer func() { c.pkg.instances.Put(context.WithoutCancel(ctx), i, fate) }()
 	if err != nil {
-		return c.classify(ctx, i, ready, nil, err)
+		return ended(c.ended(ctx, i, ready, err))
 	}
 	i.slot.Store(process)
 	answer, err := c.pkg.invoke(ctx, i, request, &c.stdout.Buffer)
-	return c.classify(ctx, i, process, answer, err)
+	r := ended(c.ended(ctx, i, process, err))
+	if r.Outcome == OK && err != nil && !c.command() {
+		r.Outcome, r.Err = ToolError, &ExitError{} // a reactor has no exit status, so no good one either
+	}
+	if r.Outcome == OK {
+		fate = Reset
+		c.read(r, answer)
+	} else if _, exited := errors.AsType[*ExitError](r.Err); exited && c.stdout.Len() > 0 && c.command() {
+		r.Output = text(true, c.stdout.String())
+	}
+	return r
 }
 
-func (c *call) process(request []byte) *wasi.Process {
-	o := wasi.Options{
-		Args:      []string{c.pkg.name},
-		Stdin:     bytes.NewReader(nil),
-		Stdout:    &c.stdout,
-		Stderr:    &c.stderr,
-		Volumes:   c.mounts,
-		Random:    newRandom(),
-		Now:       c.clock.now,
-		Monotonic: c.clock.monotonic,
-		Ledger:    c.ledger,
-	}
-	if c.pkg.source.Manifest.ABI == tool.Command {
+func (c *call) command() bool { return c.pkg.source.Manifest.ABI == tool.Command }
+
+func (c *call) streams(request []byte) wasi.Options {
+	o := wasi.Options{Args: []string{c.pkg.name}, Stdout: &c.stdout, Stderr: &c.stderr}
+	if c.command() {
 		o.Stdin = bytes.NewReader(request)
 	}
-	return wasi.NewProcess(o)
+	return o
 }
 
-// commit prepares what the call did and, unless it is a dry run, applies it.
-// Once prepared it cannot be cancelled.
-func (c *call) commit(ctx context.Context, r *Result) {
-	prepared, err := c.tx.Prepare(ctx)
-	if err == nil && !c.dryRun {
-		err = c.tx.Commit(context.WithoutCancel(ctx), prepared)
-		r.Committed = err == nil
-	}
-	var limit *volume.LimitError
-	var violation *capabilities.Violation
+// read takes the guest's answer into the result.
+func (c *call) read(r *Result, answer []byte) {
+	out, dropped, err := parseOutput(answer)
+	r.DroppedMeta = dropped
 	switch {
-	case err == nil:
-	case errors.As(err, &violation):
-		r.Outcome, r.Err = Violation, c.ledger.Violate(*violation)
-	case errors.As(err, &limit):
-		r.Outcome, r.Err = Limit, &LimitError{Limit: limit.Resource}
-	case errors.Is(err, volume.ErrConflict):
-		r.Outcome, r.Err = Conflict, err
-	case ctx.Err() != nil:
-		r.Outcome, r.Err = Timeout, ctx.Err()
+	case err != nil:
+		r.Outcome, r.Err = ToolError, errors.Join(errAnswer, err)
+	case out.IsError:
+		r.Outcome, r.Output = ToolError, out
 	default:
-		r.Outcome, r.Err = HostError, &HostFault{err}
+		r.Output = out
 	}
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sandboxd/sandboxd/capabilities"
@@ -121,20 +123,54 @@ func TestClosedWorldSocket(t *testing.T) {
 	}
 }
 
-// TestConcurrentWritersConflict: of calls that rewrite one file at a time,
-// each either commits on what it read or is run again.
-func TestConcurrentWritersConflict(t *testing.T) {
-	body := w.Seq(open("old", 0, rightRead|rightWrite), write(-1, 3))
-	loaded, _ := load(t, newEngine(t, Observer{}), pack(command("old", "abc", body), tool.Command, writer))
+// TestNoUpdateIsLost: of calls that each read a number from a file and write
+// the next one, as many are counted as ended well; the others say that they
+// met a conflict.
+func TestNoUpdateIsLost(t *testing.T) {
+	fdRead := w.Func{Import: "wasi_snapshot_preview1", Name: "fd_read", Params: []byte{w.I32, w.I32, w.I32, w.I32}, Results: []byte{w.I32}}
+	pwrite := w.Func{Import: "wasi_snapshot_preview1", Name: "fd_pwrite", Params: []byte{w.I32, w.I32, w.I32, w.I64, w.I32}, Results: []byte{w.I32}}
+	load32 := []byte{0x28, 2, 0}
+	body := w.Seq(
+		open("count", 0, rightRead|rightWrite),
+		store(atIovec, atText), store(atIovec+4, 4),
+		w.I32Const(atFD), load32, w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(1), w.Drop,
+		w.I32Const(atText), w.I32Const(atText), load32, w.I32Const(1), []byte{0x6a, 0x36, 2, 0}, // add; i32.store
+		w.I32Const(atFD), load32, w.I32Const(atIovec), w.I32Const(1), w.I64Const(0), w.I32Const(atResult), w.Call(2), w.Drop,
+	)
+	m := w.Module{
+		Funcs:  []w.Func{wasiImports[pathOpen], fdRead, pwrite, {Name: "_start", Body: body}},
+		Memory: [2]uint32{1, 0},
+		Data:   map[uint32][]byte{atPath: []byte("count")},
+	}
+	loaded, dir := load(t, newEngine(t, Observer{}), pack(m.Encode(), tool.Command, writer))
+	file := filepath.Join(dir, "count")
+	if err := os.WriteFile(file, make([]byte, 4), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var wg sync.WaitGroup
+	var counted atomic.Int64
 	for range 8 {
 		wg.Go(func() {
-			if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK && r.Outcome != Conflict {
-				t.Errorf("outcome %s, %v", r.Outcome, r.Err)
+			for range 10 {
+				switch r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome {
+				case OK:
+					counted.Add(1)
+				case Conflict:
+				default:
+					t.Errorf("outcome %s, %v", r.Outcome, r.Err)
+				}
 			}
 		})
 	}
 	wg.Wait()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := int64(binary.LittleEndian.Uint32(b)); got != counted.Load() || got == 0 {
+		t.Errorf("%d counted in the file, %d calls ended well", got, counted.Load())
+	}
+	t.Logf("%d of 80 calls ended well", counted.Load())
 }
 
 func TestRefusedRequests(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 type contentBlock struct {
 	Type        string             `json:"type"`
 	Text        *string            `json:"text,omitempty"`
-	Data        []byte             `json:"data,omitempty"` // base64
+	Data        *[]byte            `json:"data,omitempty"` // base64
 	MIMEType    string             `json:"mimeType,omitempty"`
 	URI         string             `json:"uri,omitempty"`
 	Name        string             `json:"name,omitempty"`
@@ -29,7 +29,7 @@ type resourceContents struct {
 	URI      string    `json:"uri"`
 	MIMEType string    `json:"mimeType,omitempty"`
 	Text     *string   `json:"text,omitempty"`
-	Blob     []byte    `json:"blob,omitempty"` // base64
+	Blob     *[]byte   `json:"blob,omitempty"` // base64
 	Meta     guestMeta `json:"_meta,omitempty"`
 }
 

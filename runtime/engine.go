@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -19,19 +19,19 @@ import (
 // Options of an [Engine]. The zero value keeps nothing on disk and gives no
 // managed volume.
 type Options struct {
-	Cache    string // folder of compiled modules; empty: none on disk
-	State    string // folder of managed volumes; empty: a package that needs one is refused
+	Cache    string   // folder of compiled modules; empty: none on disk
+	Reserved []string // further folders of the host that no tool may be given; default: none
+	State    string   // folder of managed volumes; empty: a package that needs one is refused
 	Observer Observer
 }
 
 // Engine runs tools. It is safe for concurrent use.
 type Engine struct {
 	state    string
-	compiled string // folder of compiled modules
+	own      []string // the host's folders, which no tool may be given
 	observer Observer
 	cache    wazero.CompilationCache
 	wasm     wazero.Runtime
-	next     atomic.Uint64
 	slots    sync.Map // instance by module name
 	folders  folders
 	running  *running
@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		WithDebugInfoEnabled(false) // a parser of DWARF on an author's bytes, for nothing but traces
 	e := &Engine{
 		state:    o.State,
-		compiled: o.Cache,
+		own:      slices.DeleteFunc(append([]string{o.State, o.Cache}, o.Reserved...), func(dir string) bool { return dir == "" }),
 		observer: o.Observer,
 		cache:    cache,
 		wasm:     wazero.NewRuntimeWithConfig(ctx, config),
@@ -93,7 +93,7 @@ func (e *Engine) process(m api.Module) *wasi.Process {
 	if !ok {
 		return nil
 	}
-	return i.(*instance).slot.Load()
+	return i.(*Instance).slot.Load()
 }
 
 func (e *Engine) compile(ctx context.Context, name string, module []byte) (wazero.CompiledModule, error) {

@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Errors of an engine, besides those of the packages it uses.
@@ -15,11 +17,16 @@ var (
 	ErrArguments = errors.New("arguments are not a JSON object")
 )
 
+// errPanic is matched by a fault of the host that was a panic: nobody knows
+// how far the call had come.
+var errPanic = errors.New("panic")
+
 // LoadError says why a package cannot run.
 type LoadError struct {
 	Package string
-	Phase   string // compile, link, start, _initialize, describe, volumes
+	Phase   string // manifest, volumes, module, link, compile, start, _initialize, describe
 	Err     error
+	Log     []byte // what start-up code wrote to standard error, cut to the output limit
 }
 
 // Error returns one line that names package, phase and reason.
@@ -48,7 +55,7 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code
 
 // LimitError is a limit of a call that the guest ran into.
 type LimitError struct {
-	Limit string // memory, stack, output, writes, files, result
+	Limit string // memory, stack, output, writes, files, paths
 	Err   error  // what the guest died of; may be nil
 }
 
@@ -57,6 +64,15 @@ func (e *LimitError) Error() string { return e.Limit + " limit reached" }
 
 // Unwrap returns what the guest died of.
 func (e *LimitError) Unwrap() error { return e.Err }
+
+// TimeoutError is a call that ran out of its time.
+type TimeoutError struct{ Limit time.Duration }
+
+// Error names the limit.
+func (e *TimeoutError) Error() string { return fmt.Sprintf("time limit of %s reached", e.Limit) }
+
+// Unwrap returns [context.DeadlineExceeded].
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // TrapError is a guest that crashed: a WebAssembly trap.
 type TrapError struct{ Err error }

@@ -1,12 +1,14 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
 // Explain returns what the client is told about a call that did not end well:
@@ -21,7 +23,7 @@ func explanation(tool string, r *Result) string {
 	case Violation:
 		return fmt.Sprintf("%s was stopped: %s. %s Retrying will not help.", tool, deed(r.Violation), undone(r.Effects))
 	case Timeout:
-		return fmt.Sprintf("%s was stopped: it ran out of time. %s", tool, notSaved(r.Effects))
+		return fmt.Sprintf("%s was stopped: %s. %s", tool, interruption(r.Err), notSaved(r.Effects))
 	case Limit:
 		return fmt.Sprintf("%s was stopped: %s. %s", tool, limitReason(r.Err), notSaved(r.Effects))
 	case Conflict:
@@ -81,8 +83,11 @@ func undone(effects []capabilities.Effect) string {
 
 // leftByFault says what may be left of a call that a fault of the host ended.
 func leftByFault(err error) string {
-	if errors.Is(err, tx.ErrPartial) {
+	switch {
+	case errors.Is(err, tx.ErrPartial):
 		return "A part of what it changed was saved."
+	case errors.Is(err, volume.ErrTorn), errors.Is(err, errPanic):
+		return "It is not known what of it was saved."
 	}
 	return "Nothing was saved."
 }
@@ -99,6 +104,19 @@ func notSaved(effects []capabilities.Effect) string {
 	return "It had changed nothing."
 }
 
+func interruption(err error) string {
+	if t, ok := errors.AsType[*TimeoutError](err); ok {
+		return fmt.Sprintf("it ran out of time, which is limited to %s", t.Limit)
+	}
+	if errors.Is(err, ErrClosed) {
+		return "the host is shutting down"
+	}
+	if errors.Is(err, context.Canceled) {
+		return "the caller cancelled it"
+	}
+	return "it ran out of time"
+}
+
 func limitReason(err error) string {
 	var l *LimitError
 	if errors.As(err, &l) {
@@ -113,6 +131,8 @@ func refusal(err error) string {
 		return ErrNoTool.Error()
 	case errors.Is(err, ErrArguments):
 		return ErrArguments.Error()
+	case errors.Is(err, ErrClosed):
+		return "the host is shutting down"
 	}
 	return "the operator does not allow it"
 }

@@ -2,7 +2,7 @@ package runtime
 
 import (
 	"context"
-	"fmt"
+	crand "crypto/rand"
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
@@ -25,14 +25,16 @@ const (
 // ready for its first call.
 type Instances interface {
 	// Get returns an instance for one call. ready is the process that start-up
-	// code sees: its volumes are sealed.
-	Get(ctx context.Context, ready *wasi.Process) (*instance, error)
-	// Put takes it back.
-	Put(ctx context.Context, i *instance, f Fate) error
+	// code sees: its volumes are sealed. An instance is returned with an error
+	// too, and put back by whoever got it.
+	Get(ctx context.Context, ready *wasi.Process) (*Instance, error)
+	// Put takes an instance back. Reset is for those whose guest ended by itself;
+	// any other, and those of a failed Get, are discarded.
+	Put(ctx context.Context, i *Instance, f Fate) error
 }
 
-// instance is a module instance with one slot for the call that it serves.
-type instance struct {
+// Instance is a module instance with one slot for the call that it serves.
+type Instance struct {
 	name   string
 	module api.Module
 	memory *linearMemory
@@ -42,16 +44,15 @@ type instance struct {
 // newPerCall makes an instance for each call and discards it afterwards.
 type newPerCall struct {
 	engine  *Engine
-	pkg     string
 	module  wazero.CompiledModule
 	memory  uint64 // bytes
 	reactor bool
 }
 
 // Get instantiates the module and runs its start-up code.
-func (n *newPerCall) Get(ctx context.Context, ready *wasi.Process) (*instance, error) {
-	i := &instance{
-		name:   fmt.Sprintf("%s#%d", n.pkg, n.engine.next.Add(1)),
+func (n *newPerCall) Get(ctx context.Context, ready *wasi.Process) (*Instance, error) {
+	i := &Instance{
+		name:   crand.Text(), // by no other module to be named in an import
 		memory: &linearMemory{limit: n.memory},
 	}
 	i.slot.Store(ready)
@@ -73,7 +74,7 @@ func (n *newPerCall) Get(ctx context.Context, ready *wasi.Process) (*instance, e
 
 // Put closes the instance: nothing of it is left for another call, so Reset
 // is Discard here.
-func (n *newPerCall) Put(ctx context.Context, i *instance, f Fate) error {
+func (n *newPerCall) Put(ctx context.Context, i *Instance, f Fate) error {
 	switch f {
 	case Discard, Reset:
 	}

@@ -42,6 +42,17 @@ var hostile = []struct {
 	{"endless log", func() []byte {
 		return command("", "", w.Seq([]byte{0x03, 0x40}, write(2, 60000), []byte{0x0c, 0, 0x0b}))
 	}, Timeout, ""},
+	{"host calls in a row", func() []byte {
+		m := w.Module{Memory: [2]uint32{200, 0}, Funcs: []w.Func{
+			{Import: "wasi_snapshot_preview1", Name: "random_get", Params: []byte{w.I32, w.I32}, Results: []byte{w.I32}},
+		}}
+		var body []byte
+		for range 2000 {
+			body = append(body, w.Seq(w.I32Const(0), w.I32Const(12<<20), w.Call(0), w.Drop)...)
+		}
+		m.Funcs = append(m.Funcs, w.Func{Name: "_start", Body: body})
+		return m.Encode()
+	}, Timeout, ""},
 	{"crash", func() []byte { return command("", "", w.Unreachable) }, ToolError, ""},
 	{"exit status", func() []byte { return command("", "", exit(7)) }, ToolError, ""},
 }
@@ -101,8 +112,11 @@ func TestHostileGuestsEnd(t *testing.T) {
 			if r.Committed || !r.Output.IsError || len(r.Output.Content) == 0 {
 				t.Errorf("committed %v, output %+v", r.Committed, r.Output)
 			}
-			if d := time.Since(start); d > 20*time.Second {
-				t.Errorf("took %v", d)
+			// The collector stops the world without a pause here, on a machine
+			// that others use: the bound is wide, and still tells a deadline that
+			// holds from one that does not.
+			if d := time.Since(start); h.outcome == Timeout && d > 5*time.Second {
+				t.Errorf("took %v for a deadline of %v", d, p.Manifest.Limits.Timeout)
 			}
 			untouched(t, dir)
 		})

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/sandboxd/sandboxd/internal/wasmbin"
+	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -18,15 +18,14 @@ import (
 var ErrLink = errors.New("module does not link")
 
 const (
-	wasiModule   = "wasi_snapshot_preview1"
 	pageBytes    = 64 << 10
 	maxTables    = 8
 	maxTableSize = 1 << 20 // entries, 8 bytes of host memory each
 )
 
 // guard rewrites a module so that it can always be stopped and its tables
-// cannot take the host's memory. The rewriting cannot turn an invalid module
-// into a valid one: it adds no type, function, global or other index.
+// cannot take the host's memory. What the engine validates and runs is the
+// rewritten module.
 func guard(module []byte, l tool.Limits) ([]byte, error) {
 	return wasmbin.Guard(module, wasmbin.GuardOptions{
 		MaxTable:  maxTableSize,
@@ -35,38 +34,51 @@ func guard(module []byte, l tool.Limits) ([]byte, error) {
 	})
 }
 
-// linkable checks imports and exports, so that a module that cannot run is
-// refused when it is loaded, by the name of what is missing.
-func (e *Engine) linkable(m wazero.CompiledModule, abi tool.ABI) error {
-	provided := e.wasm.Module(wasiModule).ExportedFunctionDefinitions()
-	for _, f := range m.ImportedFunctions() {
-		module, name, _ := f.Import()
-		if module != wasiModule {
-			return fmt.Errorf("%w: import %q.%q: %s", ErrLink, module, name, whyNot(module))
-		}
-		host, ok := provided[name]
-		if !ok {
-			return fmt.Errorf("%w: import %q.%q: no such function in WASI preview 1", ErrLink, module, name)
-		}
-		if !sameType(f, host) {
-			return fmt.Errorf("%w: import %q.%q: another signature than in WASI preview 1", ErrLink, module, name)
+// CheckLink reports whether a module can be linked and called by its ABI. It
+// runs and compiles nothing. The only imports are functions of WASI preview 1,
+// with its signatures: anything else could be satisfied by what another module
+// exports, and carry its authority. Errors match [ErrLink], or are those of
+// parsing the module.
+func CheckLink(module []byte, abi tool.ABI) error {
+	m, err := wasmbin.Parse(module)
+	if err != nil {
+		return err
+	}
+	for _, i := range m.Imports {
+		if err := checkImport(i); err != nil {
+			return err
 		}
 	}
-	if len(m.ImportedMemories()) > 0 {
-		return fmt.Errorf("%w: imports a memory: a module must have its own", ErrLink)
-	}
-	return exportsOf(m, abi)
+	return checkExports(m, abi)
 }
 
-func whyNot(module string) string {
-	if strings.HasPrefix(module, "sandboxd_") {
-		return "not supported yet"
+func checkImport(i wasmbin.Import) error {
+	refuse := func(why string) error {
+		return fmt.Errorf("%w: import %q.%q (%s): %s", ErrLink, i.Module, i.Name, i.Kind, why)
 	}
-	return "the host provides wasi_snapshot_preview1 only"
+	if i.Module != wasi.ModuleName {
+		if strings.HasPrefix(i.Module, "sandboxd_") {
+			return refuse("not supported yet")
+		}
+		return refuse("the host provides functions of " + wasi.ModuleName + " only")
+	}
+	if i.Kind != wasmbin.KindFunc {
+		return refuse("the host provides functions only")
+	}
+	params, results, ok := wasi.Signature(i.Name)
+	if !ok {
+		return refuse("no such function in WASI preview 1")
+	}
+	if !sameTypes(i.Type.Params, params) || !sameTypes(i.Type.Results, results) {
+		return refuse("another signature than in WASI preview 1")
+	}
+	return nil
 }
 
-func sameType(a, b api.FunctionDefinition) bool {
-	return slices.Equal(a.ParamTypes(), b.ParamTypes()) && slices.Equal(a.ResultTypes(), b.ResultTypes())
+// sameTypes compares types by their bytes in the binary format, which both
+// packages use.
+func sameTypes(a []wasmbin.ValueType, b []api.ValueType) bool {
+	return slices.EqualFunc(a, b, func(x wasmbin.ValueType, y api.ValueType) bool { return byte(x) == y })
 }
 
 // signature is an exported function that an ABI demands.
@@ -81,33 +93,47 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// exportsByABI lists what each ABI demands; docs/abi.md describes it.
-var exportsByABI = map[tool.ABI][]signature{
-	tool.Command: {{name: "_start"}},
-	tool.Reactor: {
-		{name: "_initialize", optional: true},
-		{name: "sandboxd_alloc", params: []api.ValueType{i32}, results: []api.ValueType{i32}},
-		{name: "sandboxd_call", params: []api.ValueType{i32, i32}, results: []api.ValueType{i64}},
-		{name: "sandboxd_describe", results: []api.ValueType{i64}, optional: true},
-	},
+// exportsOf lists what an ABI demands; docs/abi.md describes it.
+func exportsOf(abi tool.ABI) []signature {
+	switch abi {
+	case tool.Command:
+		return []signature{{name: "_start"}}
+	case tool.Reactor:
+		return []signature{
+			{name: "_initialize", optional: true},
+			{name: "sandboxd_alloc", params: []api.ValueType{i32}, results: []api.ValueType{i32}},
+			{name: "sandboxd_call", params: []api.ValueType{i32, i32}, results: []api.ValueType{i64}},
+			{name: "sandboxd_describe", results: []api.ValueType{i64}, optional: true},
+		}
+	case tool.MCP, tool.Extism:
+	}
+	return nil
 }
 
-func exportsOf(m wazero.CompiledModule, abi tool.ABI) error {
-	functions := m.ExportedFunctions()
-	for _, want := range exportsByABI[abi] {
-		f, ok := functions[want.name]
-		if !ok {
-			if want.optional {
-				continue
-			}
-			return fmt.Errorf("%w: export %q is missing: abi %s demands it", ErrLink, want.name, abi)
-		}
-		if !slices.Equal(f.ParamTypes(), want.params) || !slices.Equal(f.ResultTypes(), want.results) {
-			return fmt.Errorf("%w: export %q has another signature than abi %s demands", ErrLink, want.name, abi)
+func checkExports(m *wasmbin.Module, abi tool.ABI) error {
+	memory := false
+	functions := map[string]wasmbin.FuncType{}
+	for _, e := range m.Exports {
+		switch e.Kind {
+		case wasmbin.KindFunc:
+			functions[e.Name] = e.Type
+		case wasmbin.KindMemory:
+			memory = memory || e.Name == "memory"
+		case wasmbin.KindTable, wasmbin.KindGlobal:
 		}
 	}
-	if len(m.ExportedMemories()) == 0 {
-		return fmt.Errorf("%w: no memory is exported", ErrLink)
+	for _, want := range exportsOf(abi) {
+		f, ok := functions[want.name]
+		switch {
+		case !ok && want.optional:
+		case !ok:
+			return fmt.Errorf("%w: export %q is missing: abi %s demands it", ErrLink, want.name, abi)
+		case !sameTypes(f.Params, want.params) || !sameTypes(f.Results, want.results):
+			return fmt.Errorf("%w: export %q is a function %s: abi %s demands another", ErrLink, want.name, f, abi)
+		}
+	}
+	if !memory {
+		return fmt.Errorf("%w: export %q is missing: the host exchanges data through it", ErrLink, "memory")
 	}
 	return nil
 }

@@ -3,12 +3,40 @@ package runtime
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// maxContentItems bounds the content of one result.
-const maxContentItems = 1000
+// What one result may hold: clients have their own limits, and some end with an
+// exception where these are passed.
+const (
+	maxContentItems = 1000
+	maxDepth        = 64 // objects and arrays in one another
+)
+
+var errDepth = errors.New("answer nests too deep")
+
+// depth returns how deep objects and arrays lie in one another in what may be
+// JSON.
+func depth(b []byte) (deepest int) {
+	open, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			open++
+			deepest = max(deepest, open)
+		case c == '}' || c == ']':
+			open--
+		}
+	}
+	return deepest
+}
 
 // text returns an output of one text content (schema.ts, TextContent).
 func text(isError bool, s string) Output {
@@ -32,6 +60,9 @@ func textContent(s string) json.RawMessage {
 // project's prefix.
 func parseOutput(b []byte) (out Output, dropped int, err error) {
 	b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	if depth(b) > maxDepth {
+		return Output{}, 0, errDepth
+	}
 	fields, ok := resultFields(b)
 	if !ok {
 		return text(false, strings.TrimSuffix(string(b), "\n")), 0, nil

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,6 +28,7 @@ type Package struct {
 	instances Instances
 	volumes   volumes
 	tools     []*Tool
+	log       []byte // what start-up code wrote to standard error
 }
 
 // Tool is one tool of a loaded package with what is enforced on it.
@@ -76,7 +78,8 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 			err = &HostFault{fmt.Errorf("panic: %v", fault)}
 		}
 		if err != nil {
-			p, err = nil, &LoadError{Package: p.name, Phase: phase, Err: err}
+			err = errors.Join(&LoadError{Package: p.name, Phase: phase, Err: err, Log: p.log}, p.Close(context.WithoutCancel(ctx)))
+			p = nil
 		}
 	}()
 	ctx, done, err := e.running.begin(ctx)
@@ -91,7 +94,7 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 		return p, err
 	}
 	phase = "volumes"
-	if p.volumes, err = e.bind(p.name, src.Manifest.Requests.Volumes, b.Folders); err != nil {
+	if p.volumes, err = e.bind(p.name, resolved(src.Dir), src.Manifest.Requests.Volumes, b.Folders); err != nil {
 		return p, err
 	}
 	phase = "module"
@@ -102,7 +105,7 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	if err != nil {
 		return p, err
 	}
-	p.grant(definitions)
+	p.tools = ToolsOf(src.Manifest.Requests, definitions)
 	return p, nil
 }
 
@@ -113,16 +116,16 @@ func (p *Package) prepare(ctx context.Context, phase *string) error {
 	if err != nil {
 		return err
 	}
+	*phase = "link"
+	if err := CheckLink(p.source.Module, m.ABI); err != nil {
+		return err
+	}
 	*phase = "compile"
 	if p.compiled, err = p.engine.compile(ctx, p.name, module); err != nil {
 		return err
 	}
-	*phase = "link"
-	if err := p.engine.linkable(p.compiled, m.ABI); err != nil {
-		return err
-	}
 	p.instances = &newPerCall{
-		engine: p.engine, pkg: p.name, module: p.compiled,
+		engine: p.engine, module: p.compiled,
 		memory: uint64(m.Limits.Memory), reactor: m.ABI == tool.Reactor,
 	}
 	return nil
@@ -146,24 +149,35 @@ func supported(m tool.Manifest) error {
 	return nil
 }
 
-// grant derives what each tool may do: its own claim over what the package
-// requests.
-func (p *Package) grant(definitions []tool.Definition) {
-	policy := capabilities.Policy{}
-	for _, r := range p.source.Manifest.Requests.Volumes {
-		access := r.Access
-		if access == capabilities.NoAccess {
-			access = capabilities.WriteAccess // what the tools' claims can use: Derive cuts it down
-		}
-		policy.Volumes = append(policy.Volumes, capabilities.VolumeGrant{Name: r.Name, Path: r.Path, Access: access})
+// Close releases the compiled module. No call may be running or follow.
+func (p *Package) Close(ctx context.Context) error {
+	if p.compiled == nil {
+		return nil
 	}
+	return p.compiled.Close(ctx)
+}
+
+// ToolsOf returns the tools with what is enforced on each: its own claim over
+// what the package requests. A volume whose access is not stated is given as
+// far as the tool's claim can use it.
+func ToolsOf(r tool.Requests, definitions []tool.Definition) []*Tool {
+	policy := capabilities.Policy{}
+	for _, v := range r.Volumes {
+		access := v.Access
+		if access == capabilities.NoAccess {
+			access = capabilities.WriteAccess
+		}
+		policy.Volumes = append(policy.Volumes, capabilities.VolumeGrant{Name: v.Name, Path: v.Path, Access: access})
+	}
+	var tools []*Tool
 	for _, d := range definitions {
 		e := d.Claim.Effective()
-		p.tools = append(p.tools, &Tool{
+		tools = append(tools, &Tool{
 			Definition: d,
 			Effective:  e,
 			Listed:     e.Listed(Judges()),
 			Grant:      capabilities.Derive(e, policy),
 		})
 	}
+	return tools
 }

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	crand "crypto/rand"
 	"io"
 	mrand "math/rand/v2"
@@ -24,6 +23,8 @@ const (
 // a guest learns nothing about the host's uptime.
 type callClock struct{ start time.Time }
 
+func newCallClock() callClock { return callClock{time.Now()} }
+
 func (c callClock) now() time.Time           { return time.Now() }
 func (c callClock) monotonic() time.Duration { return time.Since(c.start) }
 
@@ -36,10 +37,9 @@ func newRandom() io.Reader {
 }
 
 // sealed returns the process that start-up code sees: the same descriptors in
-// the same order as in a call, none of which can be used, and no authority.
-func (p *Package) sealed(stderr io.Writer) *wasi.Process {
-	clock := callClock{time.Now()}
-	ledger := capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})
+// the same order as in a call, none of which can be used. l judges the rest.
+func (p *Package) sealed(stderr io.Writer, l *capabilities.Ledger) *wasi.Process {
+	clock := newCallClock()
 	var mounts []*files.Volume
 	for _, r := range p.source.Manifest.Requests.Volumes {
 		mounts = append(mounts, files.Sealed(r.Name, r.Path))
@@ -47,14 +47,12 @@ func (p *Package) sealed(stderr io.Writer) *wasi.Process {
 	mounts = append(mounts, files.Sealed("", scratchMount))
 	return wasi.NewProcess(wasi.Options{
 		Args:      []string{p.name},
-		Stdin:     bytes.NewReader(nil),
-		Stdout:    io.Discard,
 		Stderr:    stderr,
 		Volumes:   mounts,
 		Random:    newRandom(),
 		Now:       clock.now,
 		Monotonic: clock.monotonic,
-		Ledger:    ledger,
+		Ledger:    l,
 	})
 }
 

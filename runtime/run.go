@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
-
-	"github.com/tetratelabs/wazero"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-	"github.com/sandboxd/sandboxd/capabilities/files"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
@@ -23,7 +19,7 @@ type RunSpec struct {
 	Module         []byte
 	Args, Env      []string // Args after the program's name; Env as "KEY=value"
 	Dirs           []RunDir
-	Stdin          io.Reader
+	Stdin          io.Reader // may block
 	Stdout, Stderr io.Writer
 	Limits         tool.Limits
 }
@@ -40,88 +36,100 @@ type RunDir struct {
 // the program's exit status; err is set when the program was stopped or could
 // not run, or when its changes could not be committed.
 func (e *Engine) Run(ctx context.Context, s RunSpec) (exit uint32, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = &HostFault{fmt.Errorf("%w: %v", errPanic, fault)}
+		}
+	}()
 	ctx, done, err := e.running.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
-	instances, err := e.program(ctx, s)
-	if err != nil {
-		return 0, err
-	}
 	stores, grant, err := e.runGrant(s)
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Limits.Timeout)
+	instances, release, err := e.program(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Limits.Timeout, &TimeoutError{s.Limits.Timeout})
 	defer cancel()
-	clock := callClock{time.Now()}
-	t := tx.Begin(stores, volume.Options{
-		Budget: &volume.Budget{Bytes: s.Limits.Writes, Files: s.Limits.Files},
-		Now:    clock.now,
-	})
-	defer t.Rollback()
-	exit, err = runProgram(ctx, instances, s, t, stores, clock, capabilities.NewLedger(grant, capabilities.Notify{}))
-	if err != nil || exit != 0 {
-		return exit, err
+	x := newExecution(stores, capabilities.NewLedger(grant, capabilities.Notify{}), s.Limits)
+	defer x.close()
+	outcome, err := x.program(ctx, instances, s)
+	if outcome == OK {
+		_, _, err = x.commit(ctx, false)
 	}
-	prepared, err := t.Prepare(ctx)
-	if err == nil {
-		err = t.Commit(context.WithoutCancel(ctx), prepared)
+	if status, ok := errors.AsType[*ExitError](err); ok {
+		return status.Code, nil
 	}
-	return exit, err
+	return 0, err
 }
 
-func (e *Engine) program(ctx context.Context, s RunSpec) (*newPerCall, error) {
-	fail := func(phase string, err error) (*newPerCall, error) {
-		return nil, &LoadError{Package: s.Name, Phase: phase, Err: err}
+// program compiles the module; release frees it.
+func (e *Engine) program(ctx context.Context, s RunSpec) (n *newPerCall, release func(), err error) {
+	fail := func(phase string, err error) (*newPerCall, func(), error) {
+		return nil, nil, &LoadError{Package: s.Name, Phase: phase, Err: err}
 	}
 	module, err := guard(s.Module, s.Limits)
 	if err != nil {
 		return fail("module", err)
 	}
-	var compiled wazero.CompiledModule
-	if compiled, err = e.compile(ctx, s.Name, module); err != nil {
-		return fail("compile", err)
-	}
-	if err := e.linkable(compiled, tool.Command); err != nil {
+	if err := CheckLink(s.Module, tool.Command); err != nil {
 		return fail("link", err)
 	}
-	return &newPerCall{engine: e, pkg: s.Name, module: compiled, memory: uint64(s.Limits.Memory)}, nil
+	compiled, err := e.compile(ctx, s.Name, module)
+	if err != nil {
+		return fail("compile", err)
+	}
+	n = &newPerCall{engine: e, module: compiled, memory: uint64(s.Limits.Memory)}
+	return n, func() { compiled.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 func (e *Engine) runGrant(s RunSpec) ([]tx.Volume, capabilities.Grant, error) {
 	var stores []tx.Volume
 	var policy capabilities.Policy
 	for i, d := range s.Dirs {
-		dir, err := e.folders.get(d.Host, volume.OpenDir)
-		if err != nil {
-			return nil, capabilities.Grant{}, fmt.Errorf("--dir %s: %w", d.Host, err)
-		}
-		name := fmt.Sprintf("dir%d", i)
 		access := capabilities.WriteAccess
 		if d.ReadOnly {
 			access = capabilities.ReadAccess
 		}
+		if err := e.checkRunDir(s.Dirs[:i], d); err != nil {
+			return nil, capabilities.Grant{}, fmt.Errorf("%w %s: %w", ErrVolume, d.Host, err)
+		}
+		dir, err := e.folders.get(d.Host, volume.OpenDir)
+		if err != nil {
+			return nil, capabilities.Grant{}, fmt.Errorf("%w %s: %w", ErrVolume, d.Host, err)
+		}
+		name := fmt.Sprintf("dir%d", i)
 		stores = append(stores, tx.Volume{Name: name, Path: d.Guest, Store: dir})
 		policy.Volumes = append(policy.Volumes, capabilities.VolumeGrant{Name: name, Path: d.Guest, Access: access})
 	}
 	return stores, capabilities.Derive(capabilities.Claim{}.Effective(), policy), nil
 }
 
-func runProgram(ctx context.Context, n *newPerCall, s RunSpec, t *tx.Tx, stores []tx.Volume, clock callClock, l *capabilities.Ledger) (uint32, error) {
-	var mounts []*files.Volume
-	for _, v := range stores {
-		mounts = append(mounts, files.New(v.Name, v.Path, t.Overlay(v.Name), l))
+// checkRunDir refuses a folder that overlaps one of the host's own, or one that
+// was given before.
+func (e *Engine) checkRunDir(before []RunDir, d RunDir) error {
+	if err := e.checkFolder(d.Host); err != nil {
+		return err
 	}
-	scratch, overlay := newScratch(clock, l)
-	defer overlay.Close()
-	process := wasi.NewProcess(wasi.Options{
+	for _, b := range before {
+		if overlap(b.Host, d.Host) {
+			return fmt.Errorf("overlaps %s; give each folder once", b.Host)
+		}
+	}
+	return nil
+}
+
+// program runs the module once and says how it ended.
+func (x *execution) program(ctx context.Context, n *newPerCall, s RunSpec) (Outcome, error) {
+	process := x.process(wasi.Options{
 		Args: append([]string{s.Name}, s.Args...), Env: s.Env,
-		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Volumes: append(mounts, scratch),
-		Random:  newRandom(), Now: clock.now, Monotonic: clock.monotonic,
-		Ledger: l,
+		Stdin: s.Stdin, StdinBlocks: true, Stdout: s.Stdout, Stderr: s.Stderr,
 	})
 	defer process.Close()
 	i, err := n.Get(ctx, process)
@@ -129,27 +137,5 @@ func runProgram(ctx context.Context, n *newPerCall, s RunSpec, t *tx.Tx, stores 
 	if err == nil {
 		_, err = i.module.ExportedFunction("_start").Call(ctx)
 	}
-	return runStatus(ctx, process, i, err)
-}
-
-// runStatus turns the end of a program into its exit status, or the error that
-// stopped it.
-func runStatus(ctx context.Context, process *wasi.Process, i *instance, err error) (uint32, error) {
-	if stop := process.Stop(); stop != nil {
-		err = stop
-	}
-	var exit *wasi.ExitError
-	switch {
-	case err == nil:
-		return 0, nil
-	case errors.As(err, &exit):
-		return exit.Code, nil
-	case asLimit(err) != nil:
-		return 0, asLimit(err)
-	case ctx.Err() != nil:
-		return 0, ctx.Err()
-	case i.memory.refused:
-		return 0, &LimitError{Limit: "memory", Err: err}
-	}
-	return 0, &TrapError{err}
+	return x.ended(ctx, i, process, err)
 }

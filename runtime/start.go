@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -15,9 +16,11 @@ import (
 func (p *Package) start(ctx context.Context, phase *string) ([]tool.Definition, error) {
 	*phase = "start"
 	m := p.source.Manifest
-	ctx, cancel := context.WithTimeout(ctx, m.Limits.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Limits.Timeout, &TimeoutError{m.Limits.Timeout})
 	defer cancel()
-	process := p.sealed(&cappedBuffer{limit: int(m.Limits.Output)})
+	log := &cappedBuffer{limit: int(m.Limits.Output)}
+	defer func() { p.log = log.b }()
+	process := p.sealed(log, capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{}))
 	defer process.Close()
 	i, err := p.instances.Get(ctx, process)
 	defer p.instances.Put(context.WithoutCancel(ctx), i, Discard)
@@ -35,7 +38,7 @@ func (p *Package) start(ctx context.Context, phase *string) ([]tool.Definition, 
 }
 
 // describe asks a module for its tools.
-func describe(ctx context.Context, i *instance, process *wasi.Process, limit int64) ([]tool.Definition, error) {
+func describe(ctx context.Context, i *Instance, process *wasi.Process, limit int64) ([]tool.Definition, error) {
 	f := i.module.ExportedFunction("sandboxd_describe")
 	if f == nil {
 		return nil, fmt.Errorf("%w: no tools in the manifest and no export %q", ErrLink, "sandboxd_describe")
@@ -57,8 +60,8 @@ func startFault(ctx context.Context, err error, process *wasi.Process) error {
 	if stop := process.Stop(); stop != nil {
 		return stop
 	}
-	if cause := ctx.Err(); cause != nil {
-		return cause
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return &TrapError{Err: err}
 }

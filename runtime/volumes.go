@@ -59,7 +59,10 @@ func (f *folders) close() error {
 }
 
 // volumes says where each requested volume of a package lives.
-type volumes []boundVolume
+type volumes struct {
+	bound []boundVolume
+	owner managedOwner
+}
 
 type boundVolume struct {
 	request tool.VolumeRequest
@@ -69,27 +72,37 @@ type boundVolume struct {
 
 // bind finds a folder for each requested volume: the operator's, or a managed
 // one below the state folder, which is made when it is first used.
-func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, given map[string]string) (volumes, error) {
+func (e *Engine) bind(pkg, source string, requests []tool.VolumeRequest, given map[string]string) (volumes, error) {
 	rest := maps.Clone(given)
-	var vs volumes
+	vs := volumes{owner: managedOwner{dir: filepath.Join(e.state, "volumes", localPrincipal, pkg), source: source}}
+	folderOf := map[string]string{}
 	for _, r := range requests {
 		dir, ok := given[r.Name]
 		delete(rest, r.Name)
 		switch {
 		case ok:
 			if err := e.checkFolder(dir); err != nil {
-				return nil, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
+				return volumes{}, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
 			}
+			for other, folder := range folderOf {
+				if overlap(dir, folder) {
+					return volumes{}, fmt.Errorf("%w %s: %s: overlaps the folder of volume %s; give each its own", ErrVolume, r.Name, dir, other)
+				}
+			}
+			folderOf[r.Name] = dir
 		case e.state == "":
-			return nil, fmt.Errorf("%w %s: no folder given and no state folder for a managed one", ErrVolume, r.Name)
+			return volumes{}, fmt.Errorf("%w %s: no folder given and no state folder for a managed one", ErrVolume, r.Name)
 		default:
-			dir = filepath.Join(e.state, "volumes", localPrincipal, pkg, r.Name)
+			if err := vs.owner.check(); err != nil {
+				return volumes{}, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
+			}
+			dir = filepath.Join(vs.owner.dir, r.Name)
 		}
-		vs = append(vs, boundVolume{request: r, dir: dir, managed: !ok})
+		vs.bound = append(vs.bound, boundVolume{request: r, dir: dir, managed: !ok})
 	}
 	if len(rest) > 0 {
 		name := slices.Sorted(maps.Keys(rest))[0]
-		return nil, fmt.Errorf("%w %s: package %s does not request it", ErrVolume, name, pkg)
+		return volumes{}, fmt.Errorf("%w %s: package %s does not request it", ErrVolume, name, pkg)
 	}
 	return vs, nil
 }
@@ -104,8 +117,8 @@ func (e *Engine) checkFolder(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s: not a folder", dir)
 	}
-	for _, own := range []string{e.state, e.compiled} {
-		if own != "" && overlap(dir, own) {
+	for _, own := range e.own {
+		if overlap(dir, own) {
 			return fmt.Errorf("%s: overlaps sandboxd's own folder %s; choose another", dir, own)
 		}
 	}
@@ -129,19 +142,29 @@ func resolved(dir string) string {
 	if err != nil {
 		return dir
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real
+	for missing := ""; ; {
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			return filepath.Join(real, missing)
+		}
+		parent := filepath.Dir(abs)
+		if parent == abs {
+			return filepath.Join(abs, missing)
+		}
+		missing = filepath.Join(filepath.Base(abs), missing)
+		abs = parent
 	}
-	return abs
 }
 
 // open returns the volumes as participants of a transaction.
 func (vs volumes) open(f *folders) ([]tx.Volume, error) {
 	var opened []tx.Volume
-	for _, v := range vs {
+	for _, v := range vs.bound {
 		how := volume.OpenDir
 		if v.managed {
 			how = volume.Managed
+			if err := vs.owner.claim(); err != nil {
+				return nil, fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err)
+			}
 		}
 		d, err := f.get(v.dir, how)
 		if err != nil {

@@ -105,6 +105,8 @@ func (v value) fields(strict bool, known []string) object {
 		at := v.in(e)
 		if right := spelling(e.key, known); right != "" {
 			at.fail("unknown spelling of "+right, "write "+right)
+		} else if right := nearest(e.key, known); strict && right != "" {
+			at.fail("unknown field", "did you mean "+right+"?")
 		} else if strict {
 			at.fail("unknown field", "remove it; known here: "+strings.Join(known, ", "))
 		}

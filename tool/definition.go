@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
@@ -19,7 +20,11 @@ const (
 func (d *decoder) definitions(v value, manifest bool) []Definition {
 	items := v.each("write a list of tools")
 	if v.n != nil && v.n.kind == listKind && len(items) == 0 {
-		v.fail("is empty", "list at least one tool")
+		mend := "list at least one tool"
+		if !manifest {
+			mend = "register tools in an init function: a reactor does not run main"
+		}
+		v.fail("is empty", mend)
 	}
 	if len(items) > maxTools {
 		v.fail(fmt.Sprintf("more than %d tools", maxTools), "split the package")
@@ -28,12 +33,12 @@ func (d *decoder) definitions(v value, manifest bool) []Definition {
 	seen := make(map[string]string, len(items))
 	tools := make([]Definition, 0, len(items))
 	for _, item := range items {
-		known := []string{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}
+		known := fieldsOf["tools[]"]
 		var o object
 		if manifest {
-			o = item.object(append(known, "idempotencyKeyArgument")...)
+			o = item.object(known...)
 		} else {
-			o = item.open(known...)
+			o = item.open(slices.DeleteFunc(slices.Clone(known), func(f string) bool { return f == "idempotencyKeyArgument" })...)
 		}
 		t := d.definition(o, manifest)
 		if d.failed() {
@@ -78,11 +83,7 @@ func (d *decoder) annotations(v value) (capabilities.Claim, string) {
 	if !v.present() {
 		return c, ""
 	}
-	known := []string{"title"}
-	for h := range capabilities.Hints() {
-		known = append(known, h.String())
-	}
-	o := v.object(known...)
+	o := v.object(fieldsOf["tools[].annotations"]...)
 	hint := func(h capabilities.Hint) capabilities.Tri {
 		f := o.field(h.String())
 		if !f.is(boolKind, "write true or false, or leave it out") {

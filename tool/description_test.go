@@ -50,6 +50,7 @@ func TestParseDescriptionError(t *testing.T) {
 		{"null hint", one(`,"annotations":{"readOnlyHint":null}`)},
 		{"text hint", one(`,"annotations":{"readOnlyHint":"true"}`)},
 		{"duplicate hint", one(`,"annotations":{"readOnlyHint":false,"readOnlyHint":true}`)},
+		{"no tool", `{"tools":[]}`},
 		{"hidden", one(`,"description":"a\u202eb"`)},
 		{"no schema", `{"tools":[{"name":"t"}]}`},
 		{"schema keyword case", `{"tools":[{"name":"t","inputSchema":{"type":"object","Properties":{}}}]}`},

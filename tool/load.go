@@ -74,7 +74,9 @@ func loadFolder(dir string, build Builder) (*Package, error) {
 	p := &Package{Manifest: *m, Dir: dir}
 	where := filepath.Join(dir, filepath.FromSlash(m.Module))
 	if m.Source == nil {
-		p.Module, err = readModule(root, filepath.FromSlash(m.Module))
+		if p.Module, err = readModule(root, filepath.FromSlash(m.Module)); errors.Is(err, os.ErrNotExist) {
+			return nil, m.Fault("module", "there is no "+oneLine(m.Module), modulesIn(dir), err)
+		}
 	} else {
 		where = file + ": source"
 		p.Module, err = buildModule(root, dir, *m.Source, build)
@@ -84,6 +86,29 @@ func loadFolder(dir string, build Builder) (*Package, error) {
 	}
 	_, err = checkModule(where, p.Module)
 	return p, err
+}
+
+// modulesIn says which modules a folder has, as a mend for a manifest that names
+// another.
+func modulesIn(dir string) string {
+	const most = 5
+	var names []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		if strings.EqualFold(filepath.Ext(e.Name()), ".wasm") {
+			names = append(names, clip(e.Name()))
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "the folder has no .wasm file; build one, or write source: {language: go, dir: .}"
+	case len(names) > most:
+		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return "the folder has " + strings.Join(names, ", ")
 }
 
 func buildModule(root *os.Root, dir string, s Source, build Builder) ([]byte, error) {

@@ -40,8 +40,7 @@ func parseManifest(file string, b []byte, embedded bool) (*Manifest, error) {
 }
 
 func (d *decoder) manifest(root value, embedded bool) *Manifest {
-	o := root.object("name", "version", "module", "source", "abi", "tools", "requests",
-		"relaxations", "limits", "warmup", "labels")
+	o := root.object(fieldsOf[""]...)
 	if d.failed() {
 		return nil
 	}
@@ -61,6 +60,7 @@ func (d *decoder) manifest(root value, embedded bool) *Manifest {
 	m.Limits = d.limits(o.field("limits"))
 	m.Warmup = d.warmup(o.field("warmup"), m.Tools)
 	if !d.failed() {
+		m.remember(o)
 		m.Warnings = warnings(m)
 	}
 	return m
@@ -130,7 +130,7 @@ func (d *decoder) module(o object, embedded bool) (string, *Source) {
 	}
 	var s *Source
 	if source.present() {
-		so := source.object("language", "dir")
+		so := source.object(fieldsOf["source"]...)
 		s = &Source{Dir: "."}
 		s.Language = so.required("language").pattern(packageName.MatchString, "write the language in lower case, for example go")
 		if dir := so.field("dir"); dir.present() {
@@ -175,7 +175,7 @@ func (d *decoder) warmup(v value, tools []Definition) *Warmup {
 	if !v.present() {
 		return nil
 	}
-	o := v.object("tool", "arguments")
+	o := v.object(fieldsOf["warmup"]...)
 	w := &Warmup{Arguments: json.RawMessage("{}")}
 	name := o.required("tool")
 	w.Tool = name.pattern(ValidToolName, "write the name of a tool")
@@ -199,6 +199,7 @@ const (
 	defaultTimeout = 5 * time.Second
 	maxTimeout     = 10 * time.Minute
 	maxFiles       = 100_000
+	minMemory      = 64 << 10
 )
 
 func (d *decoder) limits(v value) Limits {
@@ -206,13 +207,16 @@ func (d *decoder) limits(v value) Limits {
 	if !v.present() {
 		return l
 	}
-	o := v.object("memory", "timeout", "output", "fuel", "writes", "files")
+	o := v.object(fieldsOf["limits"]...)
 	set := func(key string, dst *int64, most int64) {
 		if n, ok := o.field(key).size(most); ok && n > 0 {
 			*dst = n
 		}
 	}
 	set("memory", &l.Memory, gib)
+	if l.Memory < minMemory {
+		o.field("memory").fail("is less than one page of WebAssembly memory", "write at least 64KiB; a program in Go needs some MiB")
+	}
 	set("output", &l.Output, 64*mib)
 	set("writes", &l.Writes, gib)
 	if n := o.field("files").count(maxFiles); n > 0 {
@@ -250,11 +254,5 @@ func warnings(m *Manifest) []string {
 			w = append(w, "tool "+t.Name+": readOnlyHint and destructiveHint are both true; read-only is enforced")
 		}
 	}
-	if m.Requests.Session {
-		w = append(w, "requests.session: not supported yet; each call gets fresh guest memory")
-	}
-	if m.Requests.Setup {
-		w = append(w, "requests.setup: not supported yet; no set-up transaction is made")
-	}
-	return w
+	return append(w, unsupported(m)...)
 }

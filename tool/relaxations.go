@@ -17,7 +17,7 @@ func (d *decoder) relaxations(v value, volumes []VolumeRequest) Relaxations {
 	if !v.present() {
 		return r
 	}
-	o := v.object("volatile", "history", "transitions", "recoverable")
+	o := v.object(fieldsOf["relaxations"]...)
 	inVolume := func(p string) bool {
 		for _, vol := range volumes {
 			if p != vol.Path && within(vol.Path, p) {
@@ -34,7 +34,7 @@ func (d *decoder) relaxations(v value, volumes []VolumeRequest) Relaxations {
 	const place = "write a file of a requested volume and a JSON pointer, for example /data/notes.json#/next_id"
 	r.Volatile = o.field("volatile").few().texts(place, at)
 	for _, item := range o.field("history").few().each("write [{of: /data/book.md, under: /data/history}]") {
-		h := item.object("of", "under")
+		h := item.object(fieldsOf["relaxations.history[]"]...)
 		const mend = "write a path in a requested volume"
 		r.History = append(r.History, History{
 			Of:    h.required("of").pattern(inVolume, mend),
@@ -42,7 +42,7 @@ func (d *decoder) relaxations(v value, volumes []VolumeRequest) Relaxations {
 		})
 	}
 	for _, item := range o.field("transitions").few().each(`write [{at: "/data/c.json#/status", from: a, to: b}]`) {
-		t := item.object("at", "from", "to")
+		t := item.object(fieldsOf["relaxations.transitions[]"]...)
 		r.Transitions = append(r.Transitions, Transition{
 			At:   t.required("at").pattern(at, place),
 			From: t.required("from").shown(256, true, "write the old text, in quotes where it is a number"),

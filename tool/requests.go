@@ -14,7 +14,7 @@ func (d *decoder) requests(v value) Requests {
 	if !v.present() {
 		return r
 	}
-	o := v.object("volumes", "kv", "sql", "http", "services", "outbox", "env", "sessionScratch", "session", "setup")
+	o := v.object(fieldsOf["requests"]...)
 	r.Volumes = d.volumes(o.field("volumes"))
 	r.KV = o.field("kv").truth()
 	r.SQL = d.named(o.field("sql"), "name", packageName.MatchString, "write [{name: main}]")
@@ -58,7 +58,7 @@ func (d *decoder) named(v value, key string, ok func(string) bool, mend string) 
 func (d *decoder) volumes(v value) []VolumeRequest {
 	var list []VolumeRequest
 	for _, item := range v.few().each("write [{name: data, path: /data}]") {
-		o := item.object("name", "path", "access")
+		o := item.object(fieldsOf["requests.volumes[]"]...)
 		name, at := o.required("name"), o.required("path")
 		r := VolumeRequest{
 			Name:   name.pattern(packageName.MatchString, "write lower-case letters, digits and hyphens"),
@@ -104,7 +104,7 @@ func (d *decoder) access(v value) capabilities.Access {
 func (d *decoder) http(v value) []HTTPRequest {
 	var list []HTTPRequest
 	for _, item := range v.few().each("write [{host: api.example.com, methods: [GET]}]") {
-		o := item.object("host", "methods", "paths", "secret")
+		o := item.object(fieldsOf["requests.http[]"]...)
 		r := HTTPRequest{
 			Host:    o.required("host").pattern(validHost, "write a host in lower case, without scheme and path, for example api.example.com"),
 			Methods: o.field("methods").few().texts("write methods in upper case, for example [GET]", methodName.MatchString),

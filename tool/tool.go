@@ -38,6 +38,9 @@ type Manifest struct {
 	// Warnings are one line each, for people: claims that contradict themselves,
 	// and requests that are kept but not supported yet.
 	Warnings []string
+
+	file   string
+	places map[string]position // of the fields of the outermost mapping
 }
 
 // Source says how the module is built.

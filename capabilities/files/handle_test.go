@@ -185,3 +185,29 @@ func TestNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEmptyIsNoRead: to find out whether a directory can be removed or replaced
+// is not to list it.
+func TestEmptyIsNoRead(t *testing.T) {
+	w := newWorld(authorities[1], ample())
+	for name, err := range map[string]error{
+		"rmdir":  w.root.Rmdir("dir"),
+		"rename": w.root.Rename("hollow", w.root, "dir"),
+	} {
+		if !errors.Is(err, capabilities.ENOTEMPTY) {
+			t.Errorf("%s: %v, want ENOTEMPTY", name, err)
+		}
+	}
+	if e := w.tree.Effects("/data"); len(e) > 0 {
+		t.Errorf("effects %v", e)
+	}
+}
+
+// TestNoTree: a volume without a tree is sealed, whatever was granted.
+func TestNoTree(t *testing.T) {
+	w := newWorld(authorities[1], ample())
+	_, err := files.New("data", "/data", nil, w.ledger).Root().StatPath("file", true)
+	if _, ok := errors.AsType[*files.SealedError](err); !ok {
+		t.Errorf("%v, want a sealed volume", err)
+	}
+}

@@ -44,11 +44,11 @@ func (h *Handle) removable(p volume.Place) error {
 
 // empty returns ENOTEMPTY unless the directory has no names.
 func (h *Handle) empty(n *volume.Node) error {
-	names, err := h.volume.tree.List(n)
-	if err != nil {
+	empty, err := h.volume.tree.Empty(n)
+	switch {
+	case err != nil:
 		return h.volume.translate(err, capabilities.OpRead, h.volume.object(n))
-	}
-	if len(names) > 0 {
+	case !empty:
 		return capabilities.ENOTEMPTY
 	}
 	return nil

@@ -15,7 +15,7 @@ type Volume struct {
 	mount   string
 	tree    *volume.Overlay // nil when sealed
 	ledger  *capabilities.Ledger
-	access  capabilities.Access
+	visible bool // the law lets the call look at it
 	claimed bool // the tool claims to be read-only, and this is environment
 	scratch bool
 }
@@ -36,13 +36,17 @@ func (e *SealedError) Error() string {
 // ledger gives it. The guest sees the tree at mount, an absolute path.
 func New(name, mount string, o *volume.Overlay, l *capabilities.Ledger) *Volume {
 	g := l.Grant()
-	return &Volume{name: name, mount: mount, tree: o, ledger: l, access: g.Volume(name), claimed: g.Claim.ReadOnly}
+	look := g.Decide(capabilities.Attempt{Operation: capabilities.OpRead, Object: mount, Volume: name})
+	return &Volume{
+		name: name, mount: mount, tree: o, ledger: l,
+		visible: look.Decision == capabilities.Allow, claimed: g.Claim.ReadOnly,
+	}
 }
 
 // Scratch returns the call's own temporary tree. It is no environment:
 // writing to it is never judged, and a spent budget is ENOSPC and a denial.
 func Scratch(mount string, o *volume.Overlay, l *capabilities.Ledger) *Volume {
-	return &Volume{name: "scratch", mount: mount, tree: o, ledger: l, access: capabilities.WriteAccess, scratch: true}
+	return &Volume{name: "scratch", mount: mount, tree: o, ledger: l, visible: true, scratch: true}
 }
 
 // Sealed returns a volume that can be enumerated and nothing else: every
@@ -70,19 +74,19 @@ func (v *Volume) Root() *Handle {
 }
 
 // barred reports whether nothing of the volume may be looked at: it is sealed,
-// or it was not granted. No name in such a tree shows.
-func (v *Volume) barred() bool {
-	return v.Sealed() || v.access < capabilities.ReadAccess
-}
+// or the law does not allow reads. No name in such a tree shows.
+func (v *Volume) barred() bool { return v.Sealed() || !v.visible }
 
-// refuse records and returns what an operation on a barred volume comes to.
+// refuse returns what an operation on a barred volume comes to, which the law
+// says and records.
 func (v *Volume) refuse(op capabilities.Operation, object string) error {
 	if v.Sealed() {
 		return &SealedError{Operation: op, Path: object}
 	}
-	return v.ledger.Deny(capabilities.Denial{
-		Capability: capabilities.CapVolume, Operation: op, Object: object, Errno: capabilities.EACCES,
-	})
+	if err := v.attempt(op, object); err != nil {
+		return err
+	}
+	return capabilities.EACCES // the law allows nothing where looking is not allowed
 }
 
 // attempt has a change judged before it is made.

@@ -5,9 +5,13 @@
 // that. What is prepared is data: it can be stored and committed later by
 // another Tx on the same volumes, or never.
 //
+// A commit locks all volumes of the transaction, also those that were only
+// read, checks all guards, changes what is to be changed, and lets go: calls are
+// as if they had run one after another, over all volumes that they share. Only a
+// store that is no [volume.Locker] cannot take part in that.
+//
 // A commit to one volume is whole or not at all. To several volumes it is not
-// yet: conflicts on all of them are looked for before the first is changed, but
-// when a later one cannot be changed after all, or the process is killed in
+// yet: when a later one cannot be changed after all, or the process is killed in
 // between, the earlier ones stay changed. [ErrPartial] says so.
 package tx
 
@@ -30,7 +34,8 @@ var (
 	ErrDone = errors.New("transaction has ended")
 	// ErrNotPrepared: there is nothing that could be committed.
 	ErrNotPrepared = errors.New("transaction was not prepared")
-	// ErrVolumes: volumes share a name, or a prepared change is for others.
+	// ErrVolumes: volumes share a name or a folder, or a prepared change is for
+	// others.
 	ErrVolumes = errors.New("transaction has other volumes")
 	// ErrPartial: some volumes were changed and others could not be.
 	ErrPartial = errors.New("transaction committed in part")
@@ -41,6 +46,14 @@ type Volume struct {
 	Name  string
 	Path  string       // where the guest sees it, absolute
 	Store volume.Store // nil: scratch, in memory, which is no environment and goes with the call
+}
+
+// folder says where the volume is, as far as it tells.
+func (v Volume) folder() volume.Folder {
+	if l, ok := v.Store.(volume.Locker); ok {
+		return l.Folder()
+	}
+	return volume.Folder{}
 }
 
 // Tx is one call's transaction. Its methods are safe for concurrent use, its
@@ -56,32 +69,54 @@ type Tx struct {
 
 // Begin returns a transaction on volumes, in which nothing is changed. The
 // budget of the options is shared by all of them. Volumes must have different
-// names, or preparing fails with [ErrVolumes].
+// names, and none may be the folder of another or in it, or preparing fails with
+// [ErrVolumes]; [Tx.Err] tells beforehand.
 func Begin(vols []Volume, o volume.Options) *Tx {
 	t := &Tx{volumes: slices.Clone(vols), overlays: map[string]*volume.Overlay{}}
 	slices.SortStableFunc(t.volumes, func(a, b Volume) int { return strings.Compare(a.Name, b.Name) })
+	t.broken = apart(t.volumes)
+	if o.Budget == nil {
+		o.Budget = &volume.Budget{}
+	}
 	for _, v := range t.volumes {
-		if _, twice := t.overlays[v.Name]; twice {
-			t.broken = fmt.Errorf("%w: %q twice", ErrVolumes, v.Name)
-			continue
+		if t.overlays[v.Name] == nil {
+			t.overlays[v.Name] = volume.New(v.Store, o)
 		}
-		t.overlays[v.Name] = volume.New(v.Store, o)
 	}
 	return t
 }
 
+// apart refuses volumes that are not apart from each other.
+func apart(vols []Volume) error {
+	for i, a := range vols {
+		for _, b := range vols[:i] {
+			if a.Name == b.Name {
+				return fmt.Errorf("%w: %q twice", ErrVolumes, a.Name)
+			}
+			if a.folder().Overlaps(b.folder()) {
+				return fmt.Errorf("%w: %q and %q share a folder", ErrVolumes, b.Name, a.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Err returns why the transaction cannot be prepared: [ErrVolumes], or nil.
+func (t *Tx) Err() error { return t.broken }
+
 // Overlay returns the call's view of a volume, nil for one that it has not.
 func (t *Tx) Overlay(name string) *volume.Overlay { return t.overlays[name] }
 
-// Effects returns what the call read in all volumes, then what it would leave.
+// Effects returns what the call read in all volumes, then what it would leave,
+// cut as [volume.Overlay.Effects] says.
 func (t *Tx) Effects() []capabilities.Effect {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.effects()
+	reads, changes := t.effects()
+	return append(reads, changes...)
 }
 
-func (t *Tx) effects() []capabilities.Effect {
-	var reads, changes []capabilities.Effect
+func (t *Tx) effects() (reads, changes []capabilities.Effect) {
 	for _, v := range t.volumes {
 		if v.Store == nil {
 			continue
@@ -94,14 +129,27 @@ func (t *Tx) effects() []capabilities.Effect {
 			}
 		}
 	}
-	return append(reads, changes...)
+	return reads, changes
+}
+
+// left returns all that the call would leave.
+func (t *Tx) left() []capabilities.Effect {
+	var list []capabilities.Effect
+	for _, v := range t.volumes {
+		if v.Store != nil {
+			list = append(list, t.overlays[v.Name].Left(v.Path)...)
+		}
+	}
+	return list
 }
 
 // Prepared is what a call would leave, complete enough to be committed by
 // another process.
 type Prepared struct {
 	Changes map[string]*volume.Change `json:"changes"` // by volume name, also where only guards are in it
-	Effects []capabilities.Effect     `json:"effects"`
+	// Effects are what the call read, which may be cut, and then all that it
+	// would leave.
+	Effects []capabilities.Effect `json:"effects"`
 }
 
 // Empty reports whether committing would change nothing. Guards are checked
@@ -118,7 +166,34 @@ func (p *Prepared) Empty() bool {
 // Judge refuses what a call would leave by returning an error: a
 // [*capabilities.Violation] when the call's claim excludes it. It must not
 // change what it judges.
-type Judge func(ctx context.Context, p *Prepared) error
+type Judge func(ctx context.Context, p *Prepared, v View) error
+
+// View shows a judge the two sides of a volume, nil for one that the
+// transaction has not. What a judge reads is no effect of the call. Of paths
+// that the call changes, the commit makes sure that the judge saw what was
+// there; what else a judge looks at is guarded by nothing.
+type View interface {
+	Base(name string) volume.Base   // what was there
+	Result(name string) volume.Base // what the call would leave
+}
+
+type view struct{ t *Tx }
+
+func (v view) Base(name string) volume.Base {
+	for _, vol := range v.t.volumes {
+		if vol.Name == name && vol.Store != nil {
+			return vol.Store
+		}
+	}
+	return nil
+}
+
+func (v view) Result(name string) volume.Base {
+	if v.Base(name) == nil {
+		return nil
+	}
+	return v.t.overlays[name].Result()
+}
 
 // Prepare collects what the call would leave and has it judged, in the order
 // of the judges; the first error is returned. The call's program must have
@@ -133,7 +208,7 @@ func (t *Tx) Prepare(ctx context.Context, judges ...Judge) (*Prepared, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := judge(ctx, p); err != nil {
+		if err := judge(ctx, p, view{t}); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +235,8 @@ func (t *Tx) collect() (*Prepared, error) {
 		}
 		p.Changes[v.Name] = c
 	}
-	p.Effects = t.effects()
+	reads, _ := t.effects()
+	p.Effects = append(reads, t.left()...)
 	return p, nil
 }
 
@@ -169,9 +245,10 @@ func (t *Tx) collect() (*Prepared, error) {
 // not be cancelled.
 //
 // It returns [volume.ErrConflict] when a guard no longer holds: nothing was
-// changed, and the call has to be run again. It returns [ErrPartial], which
-// matches no other error, when some volumes were changed and one could not be.
-// With [ErrNotPrepared] and [ErrVolumes] the transaction goes on.
+// changed, and the call has to be run again. It returns [ErrPartial] when some
+// volumes were changed and one could not be, and [volume.ErrTorn] when one was
+// changed in part; these two may come together and match no other error. With
+// [ErrNotPrepared] and [ErrVolumes] the transaction goes on.
 func (t *Tx) Commit(ctx context.Context, p *Prepared) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,51 +271,101 @@ func (t *Tx) Commit(ctx context.Context, p *Prepared) error {
 	return err
 }
 
-// apply checks all volumes before it changes the first. Those that are only
-// read come first, so that nothing needs to be checked after a change.
+// participant is a volume that takes part in a commit.
+type participant struct {
+	Volume
+	change *volume.Change
+	lock   volume.Locked
+}
+
+// apply checks all volumes before it changes the first, and keeps all others
+// out in the meantime.
 func (t *Tx) apply(ctx context.Context, p *Prepared) error {
-	var changed []Volume
+	var parts []*participant
 	for _, v := range t.volumes {
-		c := p.Changes[v.Name]
-		switch {
-		case c == nil:
-		case c.Empty():
-			if err := v.Store.Apply(ctx, c); err != nil {
-				return fmt.Errorf("volume %q: %w", v.Name, err)
-			}
-		default:
-			changed = append(changed, v)
+		if c := p.Changes[v.Name]; c != nil {
+			parts = append(parts, &participant{Volume: v, change: c})
 		}
 	}
-	if len(changed) > 1 {
-		if err := check(ctx, changed, p); err != nil {
-			return err
-		}
+	unlock, err := lock(ctx, parts)
+	if err != nil {
+		return err
 	}
-	for i, v := range changed {
-		if err := v.Store.Apply(ctx, p.Changes[v.Name]); err != nil {
-			if i > 0 {
-				// The cause is not wrapped: a conflict would invite running the
-				// call again, on top of what it has changed.
-				return fmt.Errorf("%w: volume %q: %s", ErrPartial, v.Name, err.Error())
-			}
+	defer unlock()
+	for _, v := range parts {
+		if err := v.lock.Check(ctx, v.change); err != nil {
 			return fmt.Errorf("volume %q: %w", v.Name, err)
 		}
+	}
+	changed := 0
+	for _, v := range parts {
+		if v.change.Empty() {
+			continue
+		}
+		if err := v.lock.Apply(ctx, v.change); err != nil {
+			return failed(v.Name, err, changed > 0)
+		}
+		changed++
 	}
 	return nil
 }
 
-func check(ctx context.Context, vols []Volume, p *Prepared) error {
-	for _, v := range vols {
-		c, ok := v.Store.(volume.Checker)
-		if !ok {
-			continue
-		}
-		if err := c.Check(ctx, p.Changes[v.Name]); err != nil {
-			return fmt.Errorf("volume %q: %w", v.Name, err)
+// lock locks all volumes, in the one order in which everybody does.
+func lock(ctx context.Context, parts []*participant) (unlock func(), err error) {
+	ordered := slices.SortedStableFunc(slices.Values(parts), func(a, b *participant) int {
+		return a.folder().Compare(b.folder())
+	})
+	var held []volume.Locked
+	unlock = func() {
+		for _, l := range slices.Backward(held) {
+			l.Unlock()
 		}
 	}
+	for _, v := range ordered {
+		l, ok := v.Store.(volume.Locker)
+		if !ok {
+			v.lock = unlocked{v.Store}
+			continue
+		}
+		if v.lock, err = l.Lock(ctx); err != nil {
+			unlock()
+			return nil, fmt.Errorf("volume %q: %w", v.Name, err)
+		}
+		held = append(held, v.lock)
+	}
+	return unlock, nil
+}
+
+// unlocked is a store that cannot be locked: what its guards refuse once others
+// were changed makes the commit partial.
+type unlocked struct{ store volume.Store }
+
+// Check checks what is only read, so that it comes before all changes.
+func (u unlocked) Check(ctx context.Context, c *volume.Change) error {
+	if c.Empty() {
+		return u.store.Apply(ctx, c)
+	}
 	return nil
+}
+
+func (u unlocked) Apply(ctx context.Context, c *volume.Change) error { return u.store.Apply(ctx, c) }
+
+func (unlocked) Unlock() {}
+
+// failed returns the error of a volume that could not be changed. Once
+// something was changed the cause is not wrapped: a conflict would invite
+// running the call again, on top of that.
+func failed(name string, err error, partial bool) error {
+	torn := errors.Is(err, volume.ErrTorn)
+	switch {
+	case torn && partial:
+		return fmt.Errorf("%w: %w: volume %q: %s", ErrPartial, volume.ErrTorn, name, err.Error())
+	case torn:
+		return fmt.Errorf("%w: volume %q: %s", volume.ErrTorn, name, err.Error())
+	case partial:
+		return fmt.Errorf("%w: volume %q: %s", ErrPartial, name, err.Error())
+	}
+	return fmt.Errorf("volume %q: %w", name, err)
 }
 
 // Rollback drops all that the call did. It can be repeated, and does nothing

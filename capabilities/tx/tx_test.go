@@ -77,8 +77,8 @@ func TestCommit(t *testing.T) {
 	write(t, x.Overlay("b"), "f", "new b")
 	var judged []int
 	p, err := x.Prepare(t.Context(),
-		func(context.Context, *Prepared) error { judged = append(judged, 1); return nil },
-		func(context.Context, *Prepared) error { judged = append(judged, 2); return nil })
+		func(context.Context, *Prepared, View) error { judged = append(judged, 1); return nil },
+		func(context.Context, *Prepared, View) error { judged = append(judged, 2); return nil })
 	must(t, err)
 	if len(judged) != 2 || judged[0] != 1 || p.Empty() {
 		t.Errorf("judges %v, empty %v", judged, p.Empty())
@@ -114,13 +114,13 @@ func TestJudgeRefuses(t *testing.T) {
 	x := begin(a)
 	write(t, x.Overlay("a"), "f", "new")
 	_, err := x.Prepare(t.Context(),
-		func(_ context.Context, p *Prepared) error {
+		func(_ context.Context, p *Prepared, _ View) error {
 			return &capabilities.Violation{
 				Hint: capabilities.DestructiveHint, Operation: capabilities.OpCommit,
 				Object: p.Effects[0].Object, Phase: capabilities.PhaseCommit,
 			}
 		},
-		func(context.Context, *Prepared) error { t.Error("judged after a refusal"); return nil })
+		func(context.Context, *Prepared, View) error { t.Error("judged after a refusal"); return nil })
 	if v, ok := errors.AsType[*capabilities.Violation](err); !ok || v.Object != "/a/f" {
 		t.Errorf("prepare: %v", err)
 	}
@@ -168,16 +168,29 @@ func TestConflict(t *testing.T) {
 }
 
 // failing is a store whose Apply fails though Check says nothing.
-type failing struct{ volume.Store }
+type failing struct {
+	volume.Locker
+	err error
+}
 
-func (failing) Apply(context.Context, *volume.Change) error { return volume.ErrConflict }
+func (f failing) Lock(ctx context.Context) (volume.Locked, error) {
+	l, err := f.Locker.Lock(ctx)
+	return failingLocked{l, f.err}, err
+}
+
+type failingLocked struct {
+	volume.Locked
+	err error
+}
+
+func (f failingLocked) Apply(context.Context, *volume.Change) error { return f.err }
 
 // After a commit in part nothing may look like a conflict: the call would be
 // run again.
 func TestPartial(t *testing.T) {
 	a, fileA := folder(t, "a")
 	b, fileB := folder(t, "b")
-	b.Store = failing{b.Store}
+	b.Store = failing{b.Store.(volume.Locker), volume.ErrConflict}
 	x := begin(a, b)
 	write(t, x.Overlay("a"), "f", "new")
 	write(t, x.Overlay("b"), "f", "new")

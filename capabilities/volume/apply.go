@@ -10,28 +10,35 @@ import (
 
 // Apply makes the change durable as a whole or not at all. It returns
 // [ErrConflict] when a guard of the change no longer holds, EINVAL for a change
-// that no overlay makes, and the errors of the file system by their name.
+// that no overlay makes, [ErrTorn] when a change that failed could not be taken
+// back, and the errors of the file system by their name.
 //
-// New contents are prepared in a folder in the volume's root, whose name the
-// host reserves; what is replaced or removed is moved there, and moved back
-// when anything fails. A process that is killed in between leaves that folder,
-// with the old files in it: what was not yet moved back has to be by hand.
-// Owners are kept as far as the host allows; extended attributes of replaced
-// files, and their other hard links, are not.
+// New contents are prepared in a stage, a folder in the volume's root whose name
+// the host reserves; what is replaced or removed is moved there, and moved back
+// when anything fails. Owners are kept as far as the host allows; extended
+// attributes of replaced files, and their other hard links, are not.
 func (h *HostDir) Apply(ctx context.Context, c *Change) error {
-	if err := c.valid(); err != nil {
-		return fmt.Errorf("volume change: %w", err)
-	}
-	unlock, err := h.lock(ctx)
+	l, err := h.lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	if err := h.holds(ctx, c); err != nil || c.Empty() {
-		return err
+	defer l.Unlock()
+	return l.Apply(ctx, c)
+}
+
+// Apply is that of [HostDir], without locking.
+func (l *lockedDir) Apply(ctx context.Context, c *Change) error {
+	if l.checked != c {
+		if err := l.Check(ctx, c); err != nil {
+			return err
+		}
 	}
-	h.sweep()
-	if err := h.apply(ctx, c); err != nil {
+	l.checked = nil
+	if c.Empty() {
+		return nil
+	}
+	l.sweep()
+	if err := l.host.apply(ctx, c); err != nil {
 		return fmt.Errorf("volume apply: %w", err)
 	}
 	return nil
@@ -45,35 +52,11 @@ func (h *HostDir) apply(ctx context.Context, c *Change) error {
 	}
 	a := newApplication(h, c, stage)
 	if err := a.run(ctx); err != nil {
-		if undone := a.revert(); undone != nil {
-			return errors.Join(named(err), fmt.Errorf("undo, old files are in %s: %w", stage, undone))
-		}
-		h.discard(stage)
 		return named(err)
 	}
 	h.discard(stage)
 	a.settleRoot()
 	return nil
-}
-
-// discard deletes a stage folder. The change is done or undone, so this is no
-// longer a reason to fail; the next change tries again.
-func (h *HostDir) discard(stage string) {
-	for range 2 {
-		if err := h.disk.removeAll(stage); err == nil {
-			return
-		}
-	}
-	h.stale = append(h.stale, stage)
-}
-
-// sweep deletes stage folders that could not be deleted before.
-func (h *HostDir) sweep() {
-	stale := h.stale
-	h.stale = nil
-	for _, stage := range stale {
-		h.discard(stage)
-	}
 }
 
 // application is a change on its way into a folder.
@@ -84,21 +67,22 @@ type application struct {
 	stage  string
 	parts  int // names used in the stage
 
-	known   map[string]bool     // files that the call saw
-	vacated map[string]bool     // paths whose file goes away
-	sources map[string]bool     // those of them that are moved elsewhere
-	staged  map[int]string      // by step: the prepared file, or empty for one that is moved
-	trash   map[string]string   // by path: where what was there is now
-	made    map[string]bool     // new directories
-	touched map[string]struct{} // directories whose names changed
-	undo    []func() error
+	known     map[string]bool     // files that the call saw
+	vacated   map[string]bool     // paths whose file goes away
+	sources   map[string]bool     // those of them that are moved elsewhere
+	staged    map[int]string      // by step: the prepared file, or empty for one that is moved
+	trash     map[string]string   // by path: where what was there is now
+	made      map[string]bool     // new directories
+	touched   map[string]struct{} // directories whose names changed
+	disturbed map[string]struct{} // files whose times a step and its undo change
+	undo      []func() error
 }
 
 func newApplication(h *HostDir, c *Change, stage string) *application {
 	a := &application{
 		host: h, disk: h.disk, change: c, stage: stage,
 		known: map[string]bool{}, vacated: map[string]bool{}, sources: map[string]bool{}, staged: map[int]string{},
-		trash: map[string]string{}, made: map[string]bool{}, touched: map[string]struct{}{},
+		trash: map[string]string{}, made: map[string]bool{}, touched: map[string]struct{}{}, disturbed: map[string]struct{}{},
 	}
 	for _, g := range c.Guards {
 		a.known[g.Path] = g.Stamp.Exists && g.Stamp.Kind == File
@@ -115,21 +99,43 @@ func newApplication(h *HostDir, c *Change, stage string) *application {
 	return a
 }
 
-// run does all that can be undone. Until the guards were checked a second
-// time, only the stage is written to.
+// run does the steps, or takes them back. Until the guards were checked a
+// second time, only the stage is written to.
 func (a *application) run(ctx context.Context) error {
-	if err := a.prepare(ctx); err != nil {
+	err := a.prepare(ctx)
+	if changed := a.recheck(); err == nil || errors.Is(changed, ErrConflict) {
+		err = changed
+	}
+	if err == nil {
+		err = a.publish()
+	}
+	if err == nil || errors.Is(err, ErrTorn) {
 		return err
 	}
-	if err := a.recheck(); err != nil {
-		return err
-	}
+	a.host.discard(a.stage)
+	a.host.remember(a.change.Guards, a.disturbed)
+	return err
+}
+
+// publish puts in place what was prepared, or takes back what it did of that.
+func (a *application) publish() error {
+	a.host.publishing.Lock()
+	defer a.host.publishing.Unlock()
 	for _, do := range []func() error{a.removals, a.directories, a.places, a.times, a.sync} {
 		if err := do(); err != nil {
-			return err
+			return a.takeBack(err)
 		}
 	}
 	return nil
+}
+
+// takeBack returns the cause, or what became of it when undoing failed too.
+func (a *application) takeBack(cause error) error {
+	undo := a.revert()
+	if undo == nil {
+		return cause
+	}
+	return fmt.Errorf("%w: %s; undo: %s; old files are in %s", ErrTorn, cause.Error(), undo.Error(), a.stage)
 }
 
 // recheck checks the guards of the paths that are about to change: preparing
@@ -163,10 +169,10 @@ func (a *application) revert() error {
 
 func (a *application) undoing(f func() error) { a.undo = append(a.undo, f) }
 
-// part returns a new name in the stage.
-func (a *application) part() string {
+// part returns a new name in the stage, for new contents or for old files.
+func (a *application) part(prefix string) string {
 	a.parts++
-	return fmt.Sprintf("%s/%d", a.stage, a.parts)
+	return fmt.Sprintf("%s/%s%d", a.stage, prefix, a.parts)
 }
 
 // touch notes that a name in a path's directory changes.

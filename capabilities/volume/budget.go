@@ -9,6 +9,10 @@ const (
 	limitPaths  = "paths"
 )
 
+// DefaultSeen is what a call may hold in memory of what it looked at, in bytes:
+// room for some 100,000 paths.
+const DefaultSeen = 64 << 20
+
 // LimitError says which budget of a call ran out.
 type LimitError struct {
 	Resource string // "writes" (bytes), "files", or "paths" (names looked at)
@@ -18,10 +22,12 @@ type LimitError struct {
 func (e *LimitError) Error() string { return e.Resource + " limit reached" }
 
 // Budget is how much a call may hold in overlays. The zero value allows
-// nothing. It is safe for concurrent use; it must not be copied once used.
+// looking and no change. It is safe for concurrent use; it must not be copied
+// once used.
 type Budget struct {
 	Bytes int64 // bytes held in memory, and by how much files may grow
 	Files int64 // files, links and directories made, changed, moved or removed
+	Seen  int64 // bytes held to remember paths and listings that were looked at; 0: DefaultSeen
 
 	mu   sync.Mutex
 	used cost
@@ -32,13 +38,14 @@ type cost struct {
 	bytes int64 // memory
 	grown int64 // length of files beyond what the base has; holes cost no memory
 	files int64
+	seen  int64 // memory for what was looked at
 }
 
 func (c cost) plus(d cost) cost {
-	return cost{c.bytes + d.bytes, c.grown + d.grown, c.files + d.files}
+	return cost{c.bytes + d.bytes, c.grown + d.grown, c.files + d.files, c.seen + d.seen}
 }
 
-func (c cost) negative() cost { return cost{-c.bytes, -c.grown, -c.files} }
+func (c cost) negative() cost { return cost{-c.bytes, -c.grown, -c.files, -c.seen} }
 
 // Used returns the bytes of memory and the number of files that the overlays
 // of the call hold now.
@@ -49,10 +56,11 @@ func (b *Budget) Used() (bytes, files int64) {
 }
 
 // take adds c to what is used, or returns a [*LimitError] and changes nothing.
-// Giving back, with negative costs, always succeeds. A nil budget is empty.
+// Giving back, with negative costs, always succeeds.
 func (b *Budget) take(c cost) error {
-	if b == nil {
-		b = &Budget{}
+	seen := b.Seen
+	if seen == 0 {
+		seen = DefaultSeen
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,6 +70,8 @@ func (b *Budget) take(c cost) error {
 		return &LimitError{Resource: limitWrites}
 	case c.files > 0 && next.files > b.Files:
 		return &LimitError{Resource: limitFiles}
+	case c.seen > 0 && next.seen > seen:
+		return &LimitError{Resource: limitPaths}
 	}
 	b.used = next
 	return nil

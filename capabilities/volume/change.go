@@ -1,79 +1,65 @@
 package volume
 
 import (
-	"io/fs"
 	"slices"
-
-	"github.com/sandboxd/sandboxd/capabilities"
+	"strings"
 )
 
 // Change returns the difference from the base, with guards for all that was
 // looked at. It is a copy: the overlay can be used further. It returns a
 // [*LimitError] when moving directories changes more files than the budget
-// allows, ENAMETOOLONG when it made paths too long, and the base's errors.
+// allows, to all volumes of the call together, or when the call looked at too
+// many paths; ENAMETOOLONG when it made paths too long, and the base's errors.
 func (o *Overlay) Change() (*Change, error) {
 	d := o.delta()
 	if d.err != nil {
 		return nil, d.err
 	}
-	if d.changed() > o.allowedFiles() {
-		return nil, &LimitError{Resource: limitFiles}
+	if err := o.settleFiles(d.changed()); err != nil {
+		return nil, err
 	}
 	guards, listings := o.notes.guards()
-	return &Change{Guards: guards, Listings: listings, Steps: slices.Clone(d.steps)}, nil
+	return &Change{
+		Guards: withAbsent(guards, d.steps), Listings: listings, Steps: slices.Clone(d.steps),
+	}, nil
 }
 
-func (o *Overlay) allowedFiles() int64 {
-	if o.budget == nil {
-		return 0
+// settleFiles charges the budget for changed paths beyond those that it was
+// charged for when the call changed them: moving a directory is one change for
+// the call and many for the volume.
+func (o *Overlay) settleFiles(changed int64) error {
+	o.budget.give(cost{files: o.settled})
+	o.settled = 0
+	more := max(0, changed-o.files)
+	if err := o.budget.take(cost{files: more}); err != nil {
+		return err
 	}
-	return o.budget.Files
-}
-
-// valid refuses a change that no overlay would make: it may come from a
-// decoder. EINVAL.
-func (c *Change) valid() error {
-	for _, g := range c.Guards {
-		if !fs.ValidPath(g.Path) || hidden(g.Path) {
-			return capabilities.EINVAL
-		}
-	}
-	for _, l := range c.Listings {
-		if !fs.ValidPath(l.Path) || hidden(l.Path) {
-			return capabilities.EINVAL
-		}
-	}
-	for _, s := range c.Steps {
-		if err := s.valid(); err != nil {
-			return err
-		}
-	}
+	o.settled = more
 	return nil
 }
 
-func (s *Step) valid() error {
-	root := s.Path == "." && s.Action != ActTimes
-	if !fs.ValidPath(s.Path) || root || hidden(s.Path) {
-		return capabilities.EINVAL
+// withAbsent adds guards for the paths of steps that have none, because a
+// listing says that there is nothing. What is put into a directory that the
+// change makes needs none.
+func withAbsent(guards []Guard, steps []Step) []Guard {
+	known, made := map[string]struct{}{}, map[string]struct{}{}
+	for _, g := range guards {
+		known[g.Path] = struct{}{}
 	}
-	if s.Base != "" && (!fs.ValidPath(s.Base) || s.Base == "." || hidden(s.Base)) {
-		return capabilities.EINVAL
-	}
-	if s.Mode&^fs.ModePerm != 0 || s.Keep < 0 || s.Keep > s.Size || (s.Keep > 0 && s.Base == "") {
-		return capabilities.EINVAL
-	}
-	for _, e := range s.Extents {
-		if e.Offset < 0 || e.Offset > s.Size-int64(len(e.Data)) {
-			return capabilities.EINVAL
+	for _, s := range steps {
+		if s.Action == ActMkdir {
+			made[s.Path] = struct{}{}
 		}
 	}
-	switch s.Action {
-	case ActRemove, ActMkdir, ActPut, ActTimes:
-		return nil
-	case ActLink:
-		if s.Target != "" || s.Base != "" {
-			return nil
+	for _, s := range steps {
+		dir, _ := split(s.Path)
+		_, guarded := known[s.Path]
+		_, inside := made[dir]
+		if !guarded && !inside {
+			known[s.Path] = struct{}{}
+			guards = append(guards, Guard{Path: s.Path})
 		}
 	}
-	return capabilities.EINVAL
+	slices.SortFunc(guards, func(a, b Guard) int { return strings.Compare(a.Path, b.Path) })
+	return guards
 }

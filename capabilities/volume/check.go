@@ -5,24 +5,28 @@ import (
 	"fmt"
 )
 
-// Checker is a [Store] that can say beforehand whether a change conflicts.
-type Checker interface {
-	// Check returns [ErrConflict] when a guard of the change no longer holds.
-	// It changes nothing.
-	Check(ctx context.Context, c *Change) error
-}
-
-// Check returns [ErrConflict] when a guard of the change no longer holds.
+// Check returns [ErrConflict] when a guard of the change no longer holds. It
+// changes nothing.
 func (h *HostDir) Check(ctx context.Context, c *Change) error {
-	if err := c.valid(); err != nil {
-		return fmt.Errorf("volume change: %w", err)
-	}
-	unlock, err := h.lock(ctx)
+	l, err := h.lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	return h.holds(ctx, c)
+	defer l.Unlock()
+	return l.Check(ctx, c)
+}
+
+// Check returns [ErrConflict] when a guard of the change no longer holds, and
+// EINVAL for a change that no overlay makes.
+func (l *lockedDir) Check(ctx context.Context, c *Change) error {
+	if err := c.valid(); err != nil {
+		return fmt.Errorf("volume change: %w", err)
+	}
+	if err := l.host.holds(ctx, c); err != nil {
+		return err
+	}
+	l.checked = c
+	return nil
 }
 
 // holds checks all guards and listings of a change.
@@ -39,12 +43,14 @@ func (h *HostDir) holds(ctx context.Context, c *Change) error {
 		if err := h.disk.hit("readdir", l.Path); err != nil {
 			return err
 		}
-		list, err := h.ReadDir(l.Path)
+		list, hidden, err := h.List(l.Path)
 		switch {
 		case isAbsent(err):
 			return ErrConflict
 		case err != nil:
 			return err
+		case hidden != l.Hidden:
+			return ErrConflict
 		case ListingDigest(l.Path, list) != l.Digest:
 			return ErrConflict
 		}
@@ -54,21 +60,41 @@ func (h *HostDir) holds(ctx context.Context, c *Change) error {
 
 // unchanged checks one guard.
 func (h *HostDir) unchanged(g Guard) error {
-	var st Stamp
-	fi, err := h.disk.lstat(g.Path)
-	switch {
-	case err == nil:
-		st = stampOf(fi)
-	case !isAbsent(errnoOf(err)):
-		return named(err)
+	st, err := h.stampNow(g.Path)
+	if err != nil {
+		return err
 	}
 	if g.Stamp.Digest != "" && st.Exists && st.Kind == File {
-		if st.Digest, err = h.digest(g.Path); err != nil {
-			return err
+		digest, err := h.digest(g.Path)
+		if err != nil {
+			return h.unlessChanged(g.Path, st, err)
 		}
+		st.Digest = digest
 	}
+	st = h.undone.before(g, st)
 	if !st.Same(g.Stamp) {
 		return ErrConflict
 	}
 	return nil
+}
+
+// stampNow returns the stamp of a path, without a digest.
+func (h *HostDir) stampNow(path string) (Stamp, error) {
+	fi, err := h.disk.lstat(path)
+	switch {
+	case err == nil:
+		return stampOf(fi), nil
+	case isAbsent(errnoOf(err)):
+		return Stamp{}, nil
+	}
+	return Stamp{}, named(err)
+}
+
+// unlessChanged returns why a file could not be read or, if it is not the one
+// that it was just now, a conflict.
+func (h *HostDir) unlessChanged(path string, was Stamp, err error) error {
+	if st, serr := h.stampNow(path); serr == nil && !st.Same(was) {
+		return ErrConflict
+	}
+	return err
 }

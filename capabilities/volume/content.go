@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"io"
 	"math"
 	"time"
@@ -11,11 +12,19 @@ import (
 // ReadAt reads the content of a file, as [io.ReaderAt] does. EISDIR for a
 // directory, EINVAL for a negative offset or what is no regular file.
 func (o *Overlay) ReadAt(n *Node, p []byte, off int64) (int, error) {
+	done, err := o.readAt(n, p, off)
+	if err == nil || errors.Is(err, io.EOF) {
+		o.countRead(n, int64(done))
+	}
+	return done, err
+}
+
+// readAt is ReadAt without an effect.
+func (o *Overlay) readAt(n *Node, p []byte, off int64) (int, error) {
 	if err := o.usableFile(n, off); err != nil {
 		return 0, err
 	}
 	if off >= n.body.size {
-		o.countRead(n, 0)
 		return 0, io.EOF
 	}
 	want := int(min(int64(len(p)), n.body.size-off))
@@ -24,7 +33,6 @@ func (o *Overlay) ReadAt(n *Node, p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	o.countRead(n, int64(want))
 	if want < len(p) {
 		return want, io.EOF
 	}
@@ -117,6 +125,7 @@ func (o *Overlay) count(n *Node) error {
 		return err
 	}
 	n.counted, n.held = true, n.held.plus(c)
+	o.files++
 	return nil
 }
 

@@ -132,6 +132,51 @@ func TestBudgetFiles(t *testing.T) {
 	must(t, g.commit(t, h))
 }
 
+// What was moved counts where it arrives, also where something else was moved
+// away: directories that change places change all files in both.
+func TestBudgetSwappedDirectories(t *testing.T) {
+	h, _ := planted(t, map[string]string{
+		"a/1": "a", "a/2": "a", "a/3": "a", "b/1": "bb", "b/2": "bb", "b/3": "bb",
+	})
+	swap := func(files int64) (*Change, error) {
+		g := limited(h, 1<<20, files)
+		defer g.Close()
+		must(t, g.mv("a", "t"))
+		must(t, g.mv("b", "a"))
+		must(t, g.mv("t", "b"))
+		return g.Change()
+	}
+	_, err := swap(5)
+	isLimit(t, "six files for a budget of five", err, limitFiles)
+	if c, err := swap(6); err != nil || len(c.Steps) != 6 {
+		t.Errorf("six files for a budget of six: %v", err)
+	}
+}
+
+// The volumes of a call share its budget, also for what only the end shows.
+func TestBudgetOfVolumes(t *testing.T) {
+	b := &Budget{Bytes: 1 << 20, Files: 5}
+	var guests []*guest
+	for range 2 {
+		h, _ := planted(t, map[string]string{"d/1": "1", "d/2": "2"})
+		g := &guest{New(h, Options{Budget: b})}
+		defer g.Close()
+		must(t, g.mv("d", "e"))
+		guests = append(guests, g)
+	}
+	for range 3 { // asking again costs nothing
+		_, err := guests[0].Change()
+		must(t, err)
+	}
+	_, err := guests[1].Change()
+	isLimit(t, "two times three files for a budget of five", err, limitFiles)
+	must(t, guests[0].mv("e", "d"))
+	_, err = guests[0].Change()
+	must(t, err)
+	_, err = guests[1].Change()
+	must(t, err)
+}
+
 // Files that come and go within a call cost nothing in the end.
 func TestBudgetReturned(t *testing.T) {
 	g := limited(nil, 1<<20, 2)
@@ -168,16 +213,47 @@ func TestNoBudget(t *testing.T) {
 	must(t, g.commit(t, h))
 }
 
-// A guest cannot make the host remember any number of names that do not exist.
+// A guest cannot make the host remember any number of names that do not exist,
+// nor of listings, in all volumes of a call together.
 func TestLookupsBounded(t *testing.T) {
-	h, _ := planted(t, nil)
-	g := overlay(t, h)
-	g.notes.held = maxNotes - 10*(noteCost+10)
-	var err error
-	for i := 0; i < 20 && err == nil; i++ {
-		_, err = g.Walk(g.Root(), "none"+strconv.Itoa(i), true)
+	h, _ := planted(t, map[string]string{"d/1": "", "d/2": "", "e/1": "", "f": ""})
+	for what, call := range map[string]func(*guest, int) error{
+		"missing": func(g *guest, i int) error {
+			_, err := g.Walk(g.Root(), "none"+strconv.Itoa(i), true)
+			return err
+		},
+		"listed": func(g *guest, i int) error {
+			n, err := g.node([]string{".", "d", "e"}[i%3], true)
+			if err != nil {
+				return err
+			}
+			_, err = g.List(n)
+			return err
+		},
+		"asked whether empty": func(g *guest, i int) error {
+			n, err := g.node([]string{".", "d", "e"}[i%3], true)
+			if err != nil {
+				return err
+			}
+			_, err = g.Empty(n)
+			return err
+		},
+	} {
+		b := &Budget{Seen: 2 * noteCost}
+		var err error
+		for i := 0; i < 6 && err == nil; i++ {
+			g := &guest{New(h, Options{Budget: b})}
+			err = call(g, i)
+			must(t, g.Close())
+		}
+		isLimit(t, what, err, limitPaths)
 	}
-	isLimit(t, "look-ups", err, limitPaths)
+}
+
+func TestLookupsDefault(t *testing.T) {
+	b := &Budget{}
+	must(t, b.take(cost{seen: DefaultSeen}))
+	isLimit(t, "default", b.take(cost{seen: 1}), limitPaths)
 }
 
 func TestContentErrors(t *testing.T) {

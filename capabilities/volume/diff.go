@@ -35,17 +35,26 @@ func (o *Overlay) delta() *delta {
 	return o.cached
 }
 
-// changed returns how many paths the difference changes; what is moved counts
-// once.
+// changed returns how many paths the difference changes. What is moved counts
+// once: where it arrives, and not where it no longer is.
 func (d *delta) changed() int64 {
-	paths := map[string]struct{}{}
-	for _, s := range d.steps {
-		paths[s.Path] = struct{}{}
-	}
-	n := int64(len(paths))
+	arrived, moved := map[string]struct{}{}, map[string]struct{}{}
 	for _, l := range d.lefts {
 		if l.from != "" {
-			n--
+			moved[l.from] = struct{}{}
+		}
+	}
+	for _, s := range d.steps {
+		if s.Action != ActRemove {
+			arrived[s.Path] = struct{}{}
+		}
+	}
+	n := int64(len(arrived))
+	for _, s := range d.steps {
+		_, again := arrived[s.Path]
+		_, elsewhere := moved[s.Path]
+		if s.Action == ActRemove && !again && !elsewhere {
+			n++
 		}
 	}
 	return n

@@ -118,14 +118,6 @@ func (d disk) link(from, to string) error {
 	return d.root.Link(p, q)
 }
 
-func (d disk) symlink(target, name string) error {
-	p, err := d.on("symlink", name)
-	if err != nil {
-		return err
-	}
-	return d.root.Symlink(target, p)
-}
-
 // syncDir makes the names of a directory durable.
 func (d disk) syncDir(name string) error {
 	f, err := d.open(name)

@@ -30,6 +30,7 @@ func (o *Overlay) make(p Place, n *Node) (*Node, error) {
 	if err := o.budget.take(c); err != nil {
 		return nil, err
 	}
+	o.files++
 	n.held, n.counted, n.dirty = c, true, true
 	n.mtime = o.now()
 	o.attach(n, p.Parent, p.Name)
@@ -72,8 +73,9 @@ func (o *Overlay) touch(dir *Node) {
 	o.version++
 }
 
-// Remove removes a file, a link or an empty directory: ENOTEMPTY. ENOENT,
-// EBUSY for the root, EINVAL for "." and "..", a [*LimitError].
+// Remove removes a file, a link or an empty directory: ENOTEMPTY, also for
+// entries that cannot be shown. ENOENT, EBUSY for the root, EINVAL for "." and
+// "..", a [*LimitError].
 func (o *Overlay) Remove(p Place) error {
 	if p.Node != o.root && (p.Name == "." || p.Name == "..") {
 		return capabilities.EINVAL
@@ -111,13 +113,74 @@ func (o *Overlay) empty(n *Node) error {
 	if n.kind != Dir {
 		return nil
 	}
+	empty, err := o.vacantDir(n)
+	if err == nil && !empty {
+		err = capabilities.ENOTEMPTY
+	}
+	return err
+}
+
+// Empty reports whether a directory has no entries, those that cannot be shown
+// included. That is no read of the directory, but what others put there or take
+// away conflicts all the same. ENOTDIR; ENOENT for a directory that was removed.
+func (o *Overlay) Empty(n *Node) (bool, error) {
+	if err := o.usableDir(n); err != nil {
+		return false, err
+	}
+	return o.vacantDir(n)
+}
+
+func (o *Overlay) vacantDir(n *Node) (bool, error) {
+	for _, child := range n.children {
+		if child != nil {
+			return false, nil
+		}
+	}
+	if n.base == "" {
+		return true, nil
+	}
+	l, err := o.notes.listing(n.base)
+	if err != nil || l.more {
+		return false, err
+	}
+	for _, e := range l.entries {
+		if _, known := n.children[e.Name]; !known {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// whole refuses to move what would not arrive as it is: a directory with
+// entries, at any depth, that cannot be shown, and links whose targets cannot.
+func (o *Overlay) whole(n *Node) error {
+	if n.kind == Symlink {
+		_, err := o.Readlink(n)
+		return err
+	}
+	if n.kind != Dir || n.whole {
+		return nil
+	}
 	list, err := o.entries(n)
 	if err != nil {
 		return err
 	}
-	if len(list) > 0 {
-		return capabilities.ENOTEMPTY
+	if n.base != "" && o.notes.lists[n.base].more {
+		return capabilities.EXDEV
 	}
+	for _, e := range list {
+		if e.Kind != Dir && e.Kind != Symlink {
+			continue
+		}
+		child, err := o.child(n, e.Name)
+		if err == nil && child != nil {
+			err = o.whole(child)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n.whole = true // what is put into it later was made by the call, or is whole
 	return nil
 }
 
@@ -139,6 +202,7 @@ func (o *Overlay) drop(n *Node) {
 		freed.files = 0
 	}
 	o.budget.give(freed)
+	o.files -= freed.files
 	n.held = n.held.plus(freed.negative())
 	n.body = body{}
 	n.children = nil
@@ -147,7 +211,9 @@ func (o *Overlay) drop(n *Node) {
 // Rename moves a node, as POSIX rename does: over a file or link, a directory
 // over an empty directory; onto itself it does nothing. ENOENT, EISDIR,
 // ENOTDIR, ENOTEMPTY, EINVAL for a directory into itself, EBUSY for the root,
-// "." and "..", EACCES for names that the host reserves, a [*LimitError].
+// "." and "..", EACCES for names that the host reserves, EXDEV for a directory
+// below which there are entries that cannot be shown, EILSEQ for links whose
+// targets cannot, a [*LimitError].
 func (o *Overlay) Rename(from, to Place) error {
 	if err := o.movable(from); err != nil {
 		return err
@@ -163,6 +229,9 @@ func (o *Overlay) Rename(from, to Place) error {
 		return nil
 	}
 	if err := o.replaceable(n, to); err != nil {
+		return err
+	}
+	if err := o.whole(n); err != nil {
 		return err
 	}
 	if err := o.count(n); err != nil {

@@ -57,6 +57,10 @@ func (o *Overlay) reads(mount string) []capabilities.Effect {
 	return list
 }
 
+// Left returns all that the call would leave, as Effects does but for the
+// reads, and complete. The budget bounds it.
+func (o *Overlay) Left(mount string) []capabilities.Effect { return o.changes(mount) }
+
 func (o *Overlay) changes(mount string) []capabilities.Effect {
 	var list []capabilities.Effect
 	for _, l := range o.delta().lefts {

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -33,12 +34,39 @@ func keepOwner(f *os.File, old fs.FileInfo) {
 	}
 }
 
+// folderKey returns a name of the folder that is the same in all processes.
+func folderKey(fi fs.FileInfo) string {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%016x-%016x", uint64(st.Dev), uint64(st.Ino))
+	}
+	return ""
+}
+
 // tryLock locks a folder against other holders of it, also in other processes,
-// until the file is closed. It reports false while another holds it. Where
-// folders cannot be locked it reports true.
-func tryLock(dir *os.File) bool {
-	err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	return !errors.Is(err, syscall.EWOULDBLOCK)
+// until the file is closed.
+func tryLock(dir *os.File) (lockState, error) {
+	for {
+		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return lockAnswer(err)
+		}
+	}
+}
+
+// lockAnswer says what the answer to a try to lock means.
+func lockAnswer(err error) (lockState, error) {
+	switch {
+	case err == nil:
+		return locked, nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return lockedByOther, nil
+	// A network file system says EBADF of what is not open for writing, which a
+	// folder never is.
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENOSYS),
+		errors.Is(err, syscall.EBADF):
+		return lockless, nil
+	}
+	return lockedByOther, err
 }
 
 // syncDir makes the names of a directory durable.

@@ -9,10 +9,13 @@ const nonblock = 0
 
 func inodeNumber(fs.FileInfo) uint64 { return 0 }
 
+// folderKey returns nothing: the folder's path has to do.
+func folderKey(fs.FileInfo) string { return "" }
+
 func keepOwner(*os.File, fs.FileInfo) {}
 
-// tryLock reports true: folders cannot be locked.
-func tryLock(*os.File) bool { return true }
+// tryLock reports that folders cannot be locked.
+func tryLock(*os.File) (lockState, error) { return lockless, nil }
 
 // syncDir does nothing: directories cannot be synced.
 func syncDir(*os.File) error { return nil }

@@ -11,37 +11,59 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
 const (
-	// tick is longer than the steps in which file systems count time: a file
-	// changed less than a tick ago can change again without showing it.
+	// tick is longer than the steps in which most systems count the times of
+	// files: a file changed less than a tick ago can change again without showing
+	// it.
 	tick = 20 * time.Millisecond
+
+	// coarseTick is the same for file systems that count in seconds, at most two.
+	// They are known by times that are whole seconds.
+	coarseTick = 2*time.Second + tick
 
 	// waitSize is the size in bytes from which waiting for the tick to pass is
 	// cheaper than reading the file.
 	waitSize = 1 << 20
+
+	// maxWaits bounds, in ticks, how long a file that goes on changing is waited
+	// for. It is read then, whatever its size.
+	maxWaits = 3
 )
 
 // HostDir is a folder of the host as a volume. Everything is reached through
 // an [os.Root]: no link leads out of it. It is safe for concurrent use.
 //
-// A reader that does not come through the same HostDir, or another one on the
-// same folder, can see a change half applied.
+// No single reading method sees a change half applied. A call reads many times,
+// before and after somebody's change perhaps: its guards then conflict. That is
+// found when it commits, so what such a call says when it ends in another way
+// may rest on two states. Readers that do not come through the same HostDir can
+// see a change half applied.
 type HostDir struct {
-	root *os.Root
-	disk disk
-	busy chan struct{} // held by Check and Apply, before the folder's own lock
+	root   *os.Root
+	disk   disk
+	folder Folder
+	busy   chan struct{} // held by who has locked the folder, before its own lock
 
-	stale []string // stage folders that could not be deleted; by busy
+	publishing sync.RWMutex // held while a change is put in place or taken back
+
+	// By busy:
+	stale  []string // stage folders that could not be deleted
+	swept  bool     // stages of others were looked for
+	undone undone   // files that were brought back
+
+	abandonedMu sync.Mutex
+	abandoned   []string
 }
 
 var (
-	_ Store   = (*HostDir)(nil)
-	_ Checker = (*HostDir)(nil)
+	_ Locker = (*HostDir)(nil)
+	_ Lister = (*HostDir)(nil)
 )
 
 // OpenDir returns the host's folder as a volume. Links in it are never
@@ -51,7 +73,9 @@ func OpenDir(dir string) (*HostDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume: %w", named(err))
 	}
-	return &HostDir{root: root, disk: disk{root: root}, busy: make(chan struct{}, 1)}, nil
+	return &HostDir{
+		root: root, disk: disk{root: root}, folder: folderOf(dir, root), busy: make(chan struct{}, 1),
+	}, nil
 }
 
 // Managed returns the host's folder as a volume, and makes it, for the daemon's
@@ -65,6 +89,19 @@ func Managed(dir string) (*HostDir, error) {
 
 // Close releases the folder.
 func (h *HostDir) Close() error { return h.root.Close() }
+
+// Folder says where the folder was when it was opened.
+func (h *HostDir) Folder() Folder { return h.folder }
+
+// Abandoned returns the stages that killed processes left in the root with
+// files of the volume in them. Each is returned once.
+func (h *HostDir) Abandoned() []string {
+	h.abandonedMu.Lock()
+	defer h.abandonedMu.Unlock()
+	names := h.abandoned
+	h.abandoned = nil
+	return names
+}
 
 // local returns the host's spelling of a path, ENOENT if it has none.
 func local(name string) (string, error) {
@@ -81,18 +118,19 @@ func (h *HostDir) Lstat(name string) (Info, Stamp, error) {
 	if err != nil {
 		return Info{}, Stamp{}, err
 	}
-	fi, err := h.root.Lstat(path)
+	fi, err := h.lstat(path)
+	for range maxWaits {
+		if err != nil || !early(fi) || coarse(fi) || fi.Size() < waitSize {
+			break
+		}
+		time.Sleep(tick)
+		fi, err = h.lstat(path)
+	}
 	if err != nil {
 		return Info{}, Stamp{}, errnoOf(err)
 	}
-	if early(fi) && fi.Size() >= waitSize {
-		time.Sleep(tick)
-		if fi, err = h.root.Lstat(path); err != nil {
-			return Info{}, Stamp{}, errnoOf(err)
-		}
-	}
 	st := stampOf(fi)
-	if early(fi) && fi.Size() < waitSize {
+	if early(fi) {
 		if st.Digest, err = h.digest(name); err != nil && !unreadable(err) {
 			return Info{}, Stamp{}, err
 		}
@@ -100,15 +138,31 @@ func (h *HostDir) Lstat(name string) (Info, Stamp, error) {
 	return infoOf(name, fi), st, nil
 }
 
+func (h *HostDir) lstat(path string) (fs.FileInfo, error) {
+	h.publishing.RLock()
+	defer h.publishing.RUnlock()
+	return h.root.Lstat(path)
+}
+
 // early reports whether a file was changed so recently that its times cannot
 // yet tell a further change.
 func early(fi fs.FileInfo) bool {
-	return fi.Mode().IsRegular() && time.Since(changeTime(fi)) < tick
+	if !fi.Mode().IsRegular() {
+		return false
+	}
+	step := tick
+	if coarse(fi) {
+		step = coarseTick
+	}
+	return time.Since(changeTime(fi)) < step
 }
+
+// coarse reports whether a file's times may be counted in seconds.
+func coarse(fi fs.FileInfo) bool { return changeTime(fi).Nanosecond() == 0 }
 
 // digest returns the hex SHA-256 of a file's content.
 func (h *HostDir) digest(name string) (string, error) {
-	f, err := h.open(name)
+	f, err := h.openShared(name)
 	if err != nil {
 		return "", err
 	}
@@ -171,28 +225,41 @@ func changeTime(fi fs.FileInfo) time.Time {
 // ReadDir returns the entries of a directory, sorted by name. Names that are
 // no UTF-8, or that the host could not be asked for, are left out.
 func (h *HostDir) ReadDir(name string) ([]Entry, error) {
+	list, _, err := h.List(name)
+	return list, err
+}
+
+// List is ReadDir, and reports whether names were left out.
+func (h *HostDir) List(name string) (list []Entry, hidden bool, err error) {
 	path, err := local(name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	d, err := h.root.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	found, err := h.names(path)
 	if err != nil {
-		return nil, errnoOf(err)
+		return nil, false, errnoOf(err)
 	}
-	defer d.Close()
-	found, err := d.ReadDir(-1)
-	if err != nil {
-		return nil, errnoOf(err)
-	}
-	list := make([]Entry, 0, len(found))
+	list = make([]Entry, 0, len(found))
 	for _, e := range found {
 		if _, err := local(e.Name()); err != nil {
+			hidden = true
 			continue
 		}
 		list = append(list, Entry{Name: e.Name(), Kind: kindOf(e.Type()), Inode: inodeOf(join(name, e.Name()))})
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+	return list, hidden, nil
+}
+
+func (h *HostDir) names(path string) ([]fs.DirEntry, error) {
+	h.publishing.RLock()
+	defer h.publishing.RUnlock()
+	d, err := h.root.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.ReadDir(-1)
 }
 
 // Readlink returns the target of a link, EINVAL for anything else.
@@ -201,6 +268,8 @@ func (h *HostDir) Readlink(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	h.publishing.RLock()
+	defer h.publishing.RUnlock()
 	target, err := h.root.Readlink(path)
 	return filepath.ToSlash(target), errnoOf(err)
 }
@@ -208,11 +277,17 @@ func (h *HostDir) Readlink(name string) (string, error) {
 // Open opens a regular file for reading. EISDIR for a directory, EACCES for
 // special files, which it does not wait for.
 func (h *HostDir) Open(name string) (Content, error) {
-	f, err := h.open(name)
+	f, err := h.openShared(name)
 	if err != nil {
 		return nil, err
 	}
 	return content{f}, nil
+}
+
+func (h *HostDir) openShared(name string) (*os.File, error) {
+	h.publishing.RLock()
+	defer h.publishing.RUnlock()
+	return h.open(name)
 }
 
 func (h *HostDir) open(name string) (*os.File, error) {

@@ -28,6 +28,7 @@ type Node struct {
 	opens   int
 	held    cost
 	counted bool // in the budget's files
+	whole   bool // a directory that can be moved, see Overlay.whole
 
 	mode  fs.FileMode // its own; see Overlay.mode
 	mtime time.Time

@@ -9,32 +9,36 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
+// What is remembered costs memory: a guest may look up names that do not exist
+// for as long as it runs. These are bytes besides those of names, about.
 const (
-	// maxNotes bounds the memory of what a call is remembered to have looked
-	// at: a guest may look up names that do not exist for as long as it runs.
-	maxNotes = 256 << 20
-	noteCost = 256 // bytes per path besides its name, about
+	noteCost  = 256 // per path
+	foundCost = 256 // per path where there is something, for its node
+	entryCost = 64  // per name of a listing
 )
 
 // notes remembers what a call has seen of a base. It sees each path once: what
 // is seen twice is what was seen first.
 type notes struct {
 	base   Base
+	budget *Budget
 	stamps map[string]Stamp
-	lists  map[string][]Entry
-	held   int64
+	lists  map[string]listing
 }
 
-func newNotes(b Base) notes {
-	return notes{base: b, stamps: map[string]Stamp{}, lists: map[string][]Entry{}}
+// listing is what was seen of a directory.
+type listing struct {
+	entries []Entry // sorted, without the host's own
+	hidden  bool    // the base has entries that cannot be shown
+	more    bool    // there are entries besides those that are listed
+}
+
+func newNotes(b Base, budget *Budget) notes {
+	return notes{base: b, budget: budget, stamps: map[string]Stamp{}, lists: map[string]listing{}}
 }
 
 // look returns what the base has at a path, and whether there is anything.
 func (s *notes) look(path string) (Info, bool, error) {
-	cost := int64(len(path) + noteCost)
-	if s.held+cost > maxNotes {
-		return Info{}, false, &LimitError{Resource: limitPaths}
-	}
 	info, stamp, err := s.base.Lstat(path)
 	if err != nil && !isAbsent(err) {
 		return Info{}, false, err
@@ -42,10 +46,17 @@ func (s *notes) look(path string) (Info, bool, error) {
 	if err != nil {
 		info, stamp = Info{}, Stamp{}
 	}
-	if _, known := s.stamps[path]; !known {
-		s.stamps[path] = stamp
-		s.held += cost
+	if _, known := s.stamps[path]; known {
+		return info, stamp.Exists, nil
 	}
+	c := cost{seen: int64(len(path) + noteCost)}
+	if stamp.Exists {
+		c.seen += foundCost
+	}
+	if err := s.budget.take(c); err != nil {
+		return Info{}, false, err
+	}
+	s.stamps[path] = stamp
 	return info, stamp.Exists, nil
 }
 
@@ -88,11 +99,11 @@ func (s *notes) unlisted(dir, name string) bool {
 	if dir == "." && reserved(name) {
 		return true
 	}
-	list, ok := s.lists[dir]
+	l, ok := s.lists[dir]
 	if !ok {
 		return false
 	}
-	_, found := slices.BinarySearchFunc(list, name, func(e Entry, name string) int {
+	_, found := slices.BinarySearchFunc(l.entries, name, func(e Entry, name string) int {
 		return strings.Compare(e.Name, name)
 	})
 	return !found
@@ -101,18 +112,42 @@ func (s *notes) unlisted(dir, name string) bool {
 // list returns the names of a directory of the base, sorted, without the
 // host's own.
 func (s *notes) list(dir string) ([]Entry, error) {
-	if list, ok := s.lists[dir]; ok {
-		return list, nil
+	l, err := s.listing(dir)
+	return l.entries, err
+}
+
+func (s *notes) listing(dir string) (listing, error) {
+	if l, ok := s.lists[dir]; ok {
+		return l, nil
 	}
-	list, err := s.base.ReadDir(dir)
+	entries, hidden, err := listBase(s.base, dir)
 	if err != nil {
-		return nil, err
+		return listing{}, err
 	}
+	l := listing{entries: entries, hidden: hidden, more: hidden}
 	if dir == "." {
-		list = slices.DeleteFunc(slices.Clone(list), func(e Entry) bool { return reserved(e.Name) })
+		l.entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return reserved(e.Name) })
+		l.more = hidden || len(l.entries) < len(entries)
 	}
-	s.lists[dir] = list
-	return list, nil
+	c := cost{seen: int64(len(dir) + noteCost)}
+	for _, e := range l.entries {
+		c.seen += int64(len(e.Name) + entryCost)
+	}
+	if err := s.budget.take(c); err != nil {
+		return listing{}, err
+	}
+	s.lists[dir] = l
+	return l, nil
+}
+
+// listBase returns the entries of a directory, and whether there are others
+// that cannot be shown.
+func listBase(b Base, dir string) (entries []Entry, hidden bool, err error) {
+	if l, ok := b.(Lister); ok {
+		return l.List(dir)
+	}
+	entries, err = b.ReadDir(dir)
+	return entries, false, err
 }
 
 // guards returns what must still hold when the call's change is applied.
@@ -123,7 +158,8 @@ func (s *notes) guards() ([]Guard, []Listing) {
 	}
 	var listings []Listing
 	for _, p := range slices.Sorted(maps.Keys(s.lists)) {
-		listings = append(listings, Listing{Path: p, Digest: ListingDigest(p, s.lists[p])})
+		l := s.lists[p]
+		listings = append(listings, Listing{Path: p, Digest: ListingDigest(p, l.entries), Hidden: l.hidden})
 	}
 	return guards, listings
 }

@@ -12,7 +12,7 @@ import (
 
 // Options of an [Overlay]. The zero value allows no write.
 type Options struct {
-	Budget *Budget          // what may be written, shared by the volumes of a call; nil: nothing
+	Budget *Budget          // shared by the volumes of a call; nil: one of its own that allows no change
 	Now    func() time.Time // the call's clock, for the times of what it writes; nil: time.Now
 }
 
@@ -33,6 +33,8 @@ type Overlay struct {
 	read   map[string]int64   // bytes read, by path in the base
 	listed map[string]struct{}
 
+	files   int64  // what the nodes hold of the budget's files
+	settled int64  // what the last Change holds of them besides
 	version int    // counts changes
 	cached  *delta // the difference at one version
 	closed  bool
@@ -48,12 +50,16 @@ func New(base Base, o Options) *Overlay {
 	if clock == nil {
 		clock = time.Now
 	}
+	budget := o.Budget
+	if budget == nil {
+		budget = &Budget{}
+	}
 	return &Overlay{
 		base:   base,
-		budget: o.Budget,
+		budget: budget,
 		clock:  clock,
 		root:   &Node{name: ".", base: ".", kind: Dir, mode: newDirMode},
-		notes:  newNotes(base),
+		notes:  newNotes(base, budget),
 		open:   map[*Node]struct{}{},
 		read:   map[string]int64{},
 		listed: map[string]struct{}{},

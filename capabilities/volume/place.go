@@ -31,7 +31,8 @@ func (a *application) removals() error {
 // discard moves what is at a path into the stage. A directory must be empty by
 // now: what it still holds is somebody else's.
 func (a *application) discard(path string) error {
-	to := a.part()
+	to := a.part(oldPart)
+	a.disturbed[path] = struct{}{}
 	if err := a.disk.rename(path, to); err != nil {
 		return err
 	}
@@ -110,7 +111,8 @@ func (a *application) keepOld(path string) error {
 	case old.IsDir():
 		return ErrConflict
 	}
-	to := a.part()
+	to := a.part(oldPart)
+	a.disturbed[path] = struct{}{}
 	if a.disk.link(path, to) != nil {
 		return a.discard(path)
 	}
@@ -157,6 +159,7 @@ func (a *application) times() error {
 		if k := kindOf(fi.Mode()); k != File && k != Dir {
 			return ErrConflict
 		}
+		a.disturbed[s.Path] = struct{}{}
 		if err := a.setTime(s.Path, fi, s.ModTime); err != nil {
 			return err
 		}

@@ -3,10 +3,79 @@ package volume
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
+
+// The names in a stage begin with one of these. See the package's comment.
+const (
+	newPart = "n-"
+	oldPart = "o-"
+
+	donePrefix = reservedPrefix + "done-"
+)
+
+// discard deletes a stage. The change is done or undone, so this is no longer a
+// reason to fail; the next change tries again.
+func (h *HostDir) discard(stage string) {
+	if rest, ok := strings.CutPrefix(stage, reservedPrefix); ok && !strings.HasPrefix(stage, donePrefix) {
+		if done := donePrefix + rest; h.disk.rename(stage, done) == nil {
+			stage = done
+		}
+	}
+	for range 2 {
+		if err := h.disk.removeAll(stage); err == nil {
+			return
+		}
+	}
+	h.stale = append(h.stale, stage)
+}
+
+// sweep deletes stages that could not be deleted before and, once, those that
+// other processes left.
+func (l *lockedDir) sweep() {
+	h := l.host
+	stale := h.stale
+	h.stale = nil
+	for _, stage := range stale {
+		h.discard(stage)
+	}
+	if h.swept || !l.alone {
+		return
+	}
+	list, err := h.names(".")
+	if err != nil {
+		return // the next change tries again
+	}
+	h.swept = true
+	for _, e := range list {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), reservedPrefix) || slices.Contains(h.stale, e.Name()) {
+			continue
+		}
+		if h.expendable(e.Name()) {
+			h.discard(e.Name())
+			continue
+		}
+		h.abandonedMu.Lock()
+		h.abandoned = append(h.abandoned, e.Name())
+		h.abandonedMu.Unlock()
+	}
+}
+
+// expendable reports whether nothing is lost with a stage.
+func (h *HostDir) expendable(stage string) bool {
+	if strings.HasPrefix(stage, donePrefix) {
+		return true
+	}
+	parts, err := h.names(stage)
+	return err == nil && !slices.ContainsFunc(parts, func(e fs.DirEntry) bool {
+		return !strings.HasPrefix(e.Name(), newPart)
+	})
+}
 
 // prepare makes in the stage what the steps put in place. Files that are moved
 // unchanged from a path that goes away are left for the places phase.
@@ -30,17 +99,19 @@ func (a *application) prepare(ctx context.Context) error {
 	return nil
 }
 
+// prepareLink refuses a link that is not what the step says it is: who looked
+// at the change was told that.
 func (a *application) prepareLink(i int, s Step) error {
-	if s.Base != "" && a.vacated[s.Base] && s.Base != s.Path {
-		a.sources[s.Base] = true
-		a.staged[i] = ""
-		return nil
-	}
-	if s.Target == "" {
+	target, err := a.host.Readlink(s.Base)
+	switch {
+	case err != nil:
+		return err
+	case target != s.Target || !a.vacated[s.Base]:
 		return capabilities.EINVAL
 	}
-	a.staged[i] = a.part()
-	return a.disk.symlink(s.Target, a.staged[i])
+	a.sources[s.Base] = true
+	a.staged[i] = ""
+	return nil
 }
 
 func (a *application) prepareFile(i int, s Step) error {
@@ -53,7 +124,7 @@ func (a *application) prepareFile(i int, s Step) error {
 		a.staged[i] = ""
 		return nil
 	}
-	a.staged[i] = a.part()
+	a.staged[i] = a.part(newPart)
 	f, err := a.disk.create(a.staged[i])
 	if err != nil {
 		return err

@@ -3,6 +3,34 @@
 //
 // It is mechanism without policy: POSIX semantics, budgets, and confinement to
 // the tree. Who may do what is decided by package files.
+//
+// # What conflicts
+//
+// A change carries a guard for each path that the call looked at and for each
+// directory that it listed. A file is the same while its kind, mode, size,
+// modification time, status change time and inode are. The status change time
+// counts because no program can set it: who puts the other times back is seen.
+// A file that was changed just before it was looked at also has a digest of its
+// content, because its times may not show a further change.
+//
+// There is one exception. When a change fails half way and is taken back, the
+// files that it touched have another status change time though they are as
+// before. The [HostDir] remembers that, and for it they are the same: the change
+// can be tried again. Another process does not know, and sees a conflict.
+//
+// # What a killed process leaves
+//
+// Changes are made with the help of a stage, a folder in the volume's root
+// whose name begins with ".sandboxd-". In it, names that begin with "n-" are new
+// contents, and names that begin with "o-" are files of the volume. When a
+// change is done or taken back, its stage is named ".sandboxd-done-" and more,
+// and deleted.
+//
+// The first change through a HostDir looks for stages that others left. It
+// deletes those that are done or hold new contents only. One with files of the
+// volume may be all that is left of them: it stays, and [HostDir.Abandoned] tells
+// of it once. What was being changed has to be moved back by hand. Where folders
+// cannot be locked a stage may be in use, and none is deleted.
 package volume
 
 import (
@@ -19,6 +47,10 @@ var (
 	ErrConflict = errors.New("volume changed since the call read it")
 	// ErrEscape: a path or a link leaves the volume.
 	ErrEscape = errors.New("path leaves the volume")
+	// ErrTorn: a change could neither be applied whole nor taken back. The error
+	// tells both causes and matches neither: a conflict would invite running the
+	// call again, on top of what it has left.
+	ErrTorn = errors.New("volume left between two states")
 )
 
 // Kind is the type of a file.
@@ -81,12 +113,42 @@ type Content interface {
 	io.Closer
 }
 
+// Lister is a [Base] that says whether its listings are complete.
+type Lister interface {
+	// List is ReadDir. It also reports whether the directory has entries that
+	// are not in the list because they cannot be shown.
+	List(name string) (list []Entry, hidden bool, err error)
+}
+
 // Store is a volume that changes can be applied to.
 type Store interface {
 	Base
-	// Apply makes the change durable as a whole or not at all. It returns
-	// [ErrConflict] when a guard of the change no longer holds.
+	// Apply locks the volume, checks the guards of the change and makes it
+	// durable as a whole or not at all. It returns [ErrConflict] when a guard no
+	// longer holds, and [ErrTorn].
 	Apply(ctx context.Context, c *Change) error
+}
+
+// Locker is a [Store] that can be held over several steps, so that a commit to
+// several volumes is one for others.
+type Locker interface {
+	Store
+	// Lock keeps all other changes out. Who locks several volumes does so in the
+	// order of their folders.
+	Lock(ctx context.Context) (Locked, error)
+	// Folder says where the volume is.
+	Folder() Folder
+}
+
+// Locked is a [Locker] that only its holder changes. It is for one goroutine.
+type Locked interface {
+	// Check returns [ErrConflict] when a guard of the change no longer holds. It
+	// changes nothing.
+	Check(ctx context.Context, c *Change) error
+	// Apply makes the change durable as a whole or not at all. The guards of a
+	// change that was not checked are checked first.
+	Apply(ctx context.Context, c *Change) error
+	Unlock()
 }
 
 // Change is the difference that a call would leave in one volume. It is data:
@@ -109,7 +171,8 @@ type Guard struct {
 // Listing demands that a directory still has the names that the call saw.
 type Listing struct {
 	Path   string `json:"path"`
-	Digest string `json:"digest"` // hex SHA-256 over names and kinds
+	Digest string `json:"digest"`           // hex SHA-256 over names and kinds
+	Hidden bool   `json:"hidden,omitempty"` // whether there are entries that cannot be shown
 }
 
 // Action is what a step does.
@@ -121,7 +184,7 @@ const (
 	ActRemove Action = "remove" // a file, link or directory of the base
 	ActMkdir  Action = "mkdir"
 	ActPut    Action = "put"  // a file with new content, or a base file moved
-	ActLink   Action = "link" // a link of the base moved (guests make none), or one made anew if Base is empty
+	ActLink   Action = "link" // a link of the base moved: none is ever made
 	ActTimes  Action = "times"
 )
 

@@ -15,9 +15,13 @@ import (
 
 // globals are the flags of every command, before or after its name.
 type globals struct {
-	Config       string   `placeholder:"FILE" help:"Operator configuration."`
-	State        string   `placeholder:"DIR" help:"Folder of the audit log and of managed volumes. Default: $$XDG_STATE_HOME/sandboxd, else ~/.local/state/sandboxd."`
-	Cache        string   `placeholder:"DIR" help:"Folder of built and compiled modules; may be deleted. Default: $$XDG_CACHE_HOME/sandboxd, else sandboxd in the user's cache folder."`
+	Config string `placeholder:"FILE" help:"Operator configuration."`
+	State  string `placeholder:"DIR" help:"Folder of the audit log and of managed volumes. Default: $$XDG_STATE_HOME/sandboxd, else ~/.local/state/sandboxd."`
+	Cache  string `placeholder:"DIR" help:"Folder of built and compiled modules; may be deleted. Default: $$XDG_CACHE_HOME/sandboxd, else sandboxd in the user's cache folder."`
+}
+
+// bindings are the flags of the commands that load packages.
+type bindings struct {
 	Volume       []string `name:"volume" sep:"none" placeholder:"[PACKAGE/]NAME=DIR" help:"Give a package the host folder DIR for the volume NAME that it requests. May be repeated."`
 	TrustChanges bool     `help:"Accept packages that changed since they were approved, while developing. No effect yet: none is refused."`
 }
@@ -30,7 +34,8 @@ type app struct {
 	stdout, stderr io.Writer
 	env            []string
 	state, cache   string
-	volumes        []volumeFlag
+	verbose        bool      // show all that a guest logged, and its stack
+	progress       *progress // says that something takes its time
 }
 
 // volumeFlag is one --volume.
@@ -45,13 +50,7 @@ func (a *app) set(g globals) error {
 	if g.Config != "" {
 		return fmt.Errorf("--config %s: %w", g.Config, errNotYet)
 	}
-	for _, s := range g.Volume {
-		v, err := parseVolume(s)
-		if err != nil {
-			return err
-		}
-		a.volumes = append(a.volumes, v)
-	}
+	a.progress = newProgress(a.stderr)
 	var err error
 	if a.state = g.State; a.state == "" {
 		if a.state, err = a.defaultState(); err != nil {
@@ -64,6 +63,19 @@ func (a *app) set(g globals) error {
 		}
 	}
 	return nil
+}
+
+// volumes returns what the --volume flags say.
+func (b *bindings) volumes() ([]volumeFlag, error) {
+	var vs []volumeFlag
+	for _, s := range b.Volume {
+		v, err := parseVolume(s)
+		if err != nil {
+			return nil, err
+		}
+		vs = append(vs, v)
+	}
+	return vs, nil
 }
 
 func parseVolume(s string) (volumeFlag, error) {
@@ -80,7 +92,7 @@ func parseVolume(s string) (volumeFlag, error) {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return volumeFlag{}, fmt.Errorf("--volume %s: folder %s: not found", s, dir)
+		return volumeFlag{}, fmt.Errorf("--volume %s: folder %s: not found; make it first", s, dir)
 	}
 	if !info.IsDir() {
 		return volumeFlag{}, fmt.Errorf("--volume %s: %s: not a folder", s, dir)
@@ -123,20 +135,11 @@ func (a *app) defaultCache() (string, error) {
 	return filepath.Join(d, "sandboxd"), err
 }
 
-// progress returns where to say that something takes its time: stderr where a
-// person watches it, else nowhere.
-func (a *app) progress() io.Writer {
-	if isTerminal(a.stderr) {
-		return a.stderr
-	}
-	return io.Discard
-}
-
 // compiled returns the folder of compiled modules.
 func (a *app) compiled() string { return filepath.Join(a.cache, "compiled") }
 
 func (a *app) builder() (*build.Builder, error) {
-	return build.New(build.Options{Cache: a.cache, Progress: a.progress()})
+	return build.New(build.Options{Cache: a.cache, Progress: a.progress})
 }
 
 // colour reports whether w may get colours (https://no-color.org).

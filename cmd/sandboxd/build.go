@@ -17,13 +17,16 @@ func (buildCmd) Help() string {
 
 Examples:
 
-    sandboxd build ./notes`
+    sandboxd build guests/notes`
 }
 
 // Run builds a package and prints where its module is, its size and digest.
 func (c *buildCmd) Run(a *app) error {
 	p, err := a.source(c.Dir)
 	if err != nil {
+		return err
+	}
+	if err := checkLink(p); err != nil {
 		return err
 	}
 	path := filepath.Join(p.Dir, p.Manifest.Module)

@@ -12,45 +12,55 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 type callCmd struct {
+	bindings
+
 	Package   string `required:"" short:"p" placeholder:"PACKAGE" help:"Folder or .wasm file of the package."`
-	Tool      string `arg:"" help:"The tool's name."`
+	Tool      string `arg:"" optional:"" help:"The tool's name; without one the tools are listed."`
 	Arguments string `arg:"" optional:"" name:"json" help:"The arguments, a JSON object; - reads them from standard input. Default: {}."`
 	DryRun    bool   `help:"Show the effects, commit nothing."`
 	JSON      bool   `name:"json" help:"Print the result as JSON."`
+	Verbose   bool   `short:"v" help:"Show what the tool logged even after a good end, and the whole stack of a crash."`
 }
 
 func (callCmd) Help() string {
 	return `Exit status: 0 the call went well, 3 it broke its tool's own annotation and was stopped, 4 the tool
 reported an error, 5 what it used was changed meanwhile, 6 it ran into a limit or out of time, 1 it could not be
-made.
+made. What the tool logged is shown after a call that did not end well, each line after "log: ".
 
 Examples:
 
-    sandboxd call --package ./notes list_notes
-    sandboxd call --package ./notes add_note '{"title":"Milk","body":"two litres"}'
-    sandboxd call --package ./notes delete_note '{"note_id":1}' --dry-run
-    sandboxd call --package ./notes --volume data=./my-notes list_notes --json`
+    sandboxd call --package guests/notes list_notes
+    sandboxd call --package guests/notes add_note '{"title":"Milk","body":"two litres"}'
+    sandboxd call --package guests/notes delete_note '{"note_id":1}' --dry-run
+    sandboxd call --package guests/notes --volume data=./my-notes list_notes --json`
 }
 
 // Run makes one call.
 func (c *callCmd) Run(a *app) (err error) {
+	a.verbose = c.Verbose
+	if c.Tool == "" {
+		return c.listTools(a)
+	}
 	arguments, err := c.arguments(a.stdin)
 	if err != nil {
 		return err
 	}
-	h, err := a.open(c.Package)
+	h, err := a.open(c.bindings, c.Package)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
 	p := h.packages[0]
-	if _, ok := p.Tool(c.Tool); !ok {
+	t, ok := p.Tool(c.Tool)
+	if !ok {
 		return fmt.Errorf("tool %s: package %s has no such tool; it has %s", c.Tool, p.Name(),
 			names(p.Tools(), func(t *runtime.Tool) string { return t.Definition.Name }))
 	}
+	h.warnUnwritable(c.bindings, p, t)
 	r := p.Call(a.ctx, runtime.Request{Tool: c.Tool, Arguments: arguments, DryRun: c.DryRun})
 	if r.Outcome == runtime.HostError {
 		a.logger().Error("call ended in a fault of the host", "call", r.CallID, "error", r.Err)
@@ -60,10 +70,30 @@ func (c *callCmd) Run(a *app) (err error) {
 	} else {
 		err = c.print(a, r)
 	}
+	if r.Outcome != runtime.OK || a.verbose {
+		a.printLog(r.Stderr)
+	}
+	if r.Err != nil && a.verbose {
+		fmt.Fprintf(a.stderr, "%s\n", term.Text(r.Err.Error()))
+	}
 	if s := exitStatus(r.Outcome); err == nil && s != 0 {
 		return s
 	}
 	return err
+}
+
+// listTools answers a call without a tool: which there are.
+func (c *callCmd) listTools(a *app) error {
+	p, err := a.source(c.Package)
+	if err != nil {
+		return err
+	}
+	ds, err := a.definitions(p)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("call: no tool named; package %s has %s", p.Manifest.Name,
+		names(ds, func(d tool.Definition) string { return d.Name }))
 }
 
 // arguments reads the JSON object of the command line or of standard input.
@@ -80,9 +110,17 @@ func (c *callCmd) arguments(stdin io.Reader) (json.RawMessage, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil || object == nil {
-		return nil, fmt.Errorf(`arguments %s: not a JSON object; want one such as '{"title":"Milk"}'`, short(string(text)))
+		return nil, fmt.Errorf(`arguments %s: not a JSON object%s; want one such as '{"title":"Milk"}'`, term.Line(short(string(text))), where(err))
 	}
 	return text, nil
+}
+
+// where says what is wrong with a JSON text and at which byte, counted from 1.
+func where(err error) string {
+	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf(": %v, at byte %d", s, s.Offset)
+	}
+	return ""
 }
 
 func short(s string) string {
@@ -148,7 +186,7 @@ func (c *callCmd) print(a *app, r *runtime.Result) error {
 		}
 	case runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict, runtime.Refused, runtime.HostError:
 		for _, raw := range r.Output.Content {
-			fmt.Fprintln(a.stderr, a.paint(a.stderr, red, term.Text(contentText(raw))))
+			fmt.Fprintln(a.stderr, a.paint(a.stderr, term.Red, term.Text(contentText(raw))))
 		}
 	}
 	if v := r.Violation; v != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandboxd/sandboxd/internal/audit"
+	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/runtime"
 )
 
@@ -28,6 +29,7 @@ func TestCallOutcomes(t *testing.T) {
 		"no message":   {guest(create(), exit(1)), "save", exitToolError, runtime.ToolError, "", "nothing saved", false},
 		"timeout":      {guest(create(), forever()), "save", exitLimit, runtime.Timeout, "", "it ran out of time", false},
 		"log of guest": {guest(say(2), say(1)), "save", 0, runtime.OK, guestText + "\n", "ok: nothing changed\n", false},
+		"log of crash": {guest(create(), say(2), trap()), "save", exitToolError, runtime.ToolError, "", "\nlog: " + guestText + "\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pkg, data := newPackage(t, c.module), t.TempDir()
@@ -86,6 +88,96 @@ func TestCallDryRun(t *testing.T) {
 	}
 }
 
+// The guest's log is shown after a bad end, after a good one with -v only, with
+// nothing in it that a terminal obeys; the stack of WebAssembly with -v only.
+func TestCallShowsGuestLog(t *testing.T) {
+	crash, fine := newPackage(t, guest(say(2), trap())), newPackage(t, guest(say(2), say(1)))
+	for _, c := range []struct {
+		pkg        string
+		args       []string
+		log, stack bool
+	}{
+		{crash, nil, true, false},
+		{crash, []string{"--json"}, true, false},
+		{crash, []string{"-v"}, true, true},
+		{fine, nil, false, false},
+		{fine, []string{"-v"}, true, false},
+	} {
+		_, _, diag := newShell(t).run(append([]string{"call", "-p", c.pkg, "save"}, c.args...)...)
+		if strings.Contains(diag, "log: "+guestText+"\n") != c.log || strings.Contains(diag, "wasm stack trace") != c.stack {
+			t.Errorf("%v: %q", c.args, diag)
+		}
+	}
+	var diag strings.Builder
+	a := &app{stderr: &diag}
+	a.printLog([]byte(strings.Repeat("x\n", 60) + "\x1b[31mred\n\n"))
+	if s := diag.String(); !strings.HasPrefix(s, "log: … 11 lines before\nlog: x\n") || !strings.HasSuffix(s, "log: \\x1b[31mred\n") {
+		t.Errorf("%q", s)
+	}
+}
+
+// Start-up code that crashes is one line and what it said.
+func TestLoadErrorShowsGuestLog(t *testing.T) {
+	m := w.Module{
+		Funcs: append(append([]w.Func{}, wasiImports...),
+			w.Func{Name: "_initialize", Body: w.Seq(say(2), trap())},
+			w.Func{Name: "sandboxd_alloc", Params: []byte{w.I32}, Results: []byte{w.I32}, Body: w.I32Const(0)},
+			w.Func{Name: "sandboxd_call", Params: []byte{w.I32, w.I32}, Results: []byte{w.I64}, Body: w.I64Const(0)}),
+		Memory: [2]uint32{1, 2},
+		Data:   map[uint32][]byte{atText: []byte(guestText)},
+	}.Encode()
+	pkg := newPackage(t, m)
+	text := strings.Replace(manifest, "abi: command", "abi: reactor", 1)
+	if err := os.WriteFile(filepath.Join(pkg, "tool.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t)
+	code, _, diag := s.run("call", "-p", pkg, "save")
+	if code != exitError || strings.Count(diag, "\n") != 2 || !strings.Contains(diag, "_initialize") || !strings.HasSuffix(diag, "\nlog: "+guestText+"\n") {
+		t.Errorf("status %d, %q", code, diag)
+	}
+	if _, out, _ := s.run("log"); !strings.Contains(out, "demo  does not load: _initialize: ") || !strings.Contains(out, "; log: "+guestText) {
+		t.Errorf("log: %q", out)
+	}
+}
+
+// What a manifest says that has no effect yet is said once.
+func TestCallWarns(t *testing.T) {
+	pkg := newPackage(t, guest(say(1)))
+	text := strings.Replace(manifest, "limits: {", "limits: {fuel: 7, ", 1) + "labels: {a: b}\n"
+	if err := os.WriteFile(filepath.Join(pkg, "tool.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"call look -p " + pkg, "serve --stdio " + pkg} {
+		_, _, diag := newShell(t).run(strings.Fields(line)...)
+		if strings.Count(diag, "warning: package demo: limits.fuel: not supported yet") != 1 || strings.Count(diag, "labels: not supported yet") != 1 {
+			t.Errorf("%s: %q", line, diag)
+		}
+	}
+	if _, out, _ := newShell(t).run("inspect", pkg); !strings.Contains(out, "limits.fuel: not supported yet") {
+		t.Errorf("inspect: %q", out)
+	}
+}
+
+// A folder that cannot be written is told before the call of a tool that may
+// write it.
+func TestCallWarnsOfUnwritableFolder(t *testing.T) {
+	data := t.TempDir()
+	if err := os.Chmod(data, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if writable(data) {
+		t.Skip("this user may write everywhere")
+	}
+	pkg := newPackage(t, guest(say(1)))
+	for tool, warned := range map[string]bool{"save": true, "look": false} {
+		_, _, diag := newShell(t).run("call", "-p", pkg, "--volume", "data="+data, tool)
+		if strings.Contains(diag, "cannot be written") != warned {
+			t.Errorf("%s: %q", tool, diag)
+		}
+	}
+}
+
 // Without a folder of the operator the volume is a managed one, in the state
 // folder, and what a call saves there the next call finds.
 func TestCallManagedVolume(t *testing.T) {
@@ -115,11 +207,51 @@ func TestCallArguments(t *testing.T) {
 	}
 }
 
+// A log that cannot be written costs no call its verdict; the operator is told
+// of each lost record at once, and of their number at the end.
+func TestCallWithoutLog(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("no " + full)
+	}
+	s := newShell(t)
+	if err := os.MkdirAll(s.state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(full, filepath.Join(s.state, audit.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	code, _, diag := s.run("call", "-p", newPackage(t, guest(create(), say(1))), "look")
+	if code != exitViolation || !strings.Contains(diag, "audit record (violation of demo, call ") ||
+		!strings.Contains(diag, "2 records are missing in the audit log") {
+		t.Errorf("status %d, %q", code, diag)
+	}
+}
+
+// logOfOneCall sees that a dry run and a whole call can be told from the log.
+func logOfOneCall(t *testing.T, s *shell) {
+	t.Helper()
+	pkg := newPackage(t, guest(create(), say(2), say(2)))
+	other := newShell(t)
+	_, dry, _ := other.run("call", "-p", pkg, "save", "--dry-run", "--json")
+	var r struct{ CallID string }
+	if err := json.Unmarshal([]byte(dry), &r); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := other.run("log", r.CallID)
+	if code != 0 || !strings.Contains(out, "ok, dry run, nothing saved") || !strings.Contains(out, "\n  log: "+guestText) || !strings.Contains(out, "\n  took: ") {
+		t.Errorf("status %d, %q", code, out)
+	}
+	if code, out, diag := s.run("log", "none"); code != exitError || out != "" || strings.Count(diag, "\n") != 1 {
+		t.Errorf("no such call: status %d, %q, %q", code, out, diag)
+	}
+}
+
 func TestLog(t *testing.T) {
 	pkg := newPackage(t, guest(create(), say(2)))
 	s := newShell(t)
-	if code, out, _ := s.run("log"); code != 0 || out != "" {
-		t.Errorf("no log yet: status %d, %q", code, out)
+	if code, out, diag := s.run("log"); code != 0 || out != "" || diag != "no records yet\n" {
+		t.Errorf("no log yet: status %d, %q, %q", code, out, diag)
 	}
 	s.run("call", "--package", pkg, "look")
 	s.run("call", "--package", pkg, "save")
@@ -129,6 +261,7 @@ func TestLog(t *testing.T) {
 		!strings.Contains(out, "demo/save  ok, saved; create file /data/new.txt") {
 		t.Errorf("status %d, %q, %q", code, out, diag)
 	}
+	logOfOneCall(t, s)
 	if _, out, _ := s.run("log", "--violations"); strings.Count(out, "\n") != 1 {
 		t.Errorf("violations: %q", out)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/sandboxd/sandboxd/internal/demo"
 )
@@ -22,17 +23,31 @@ Examples:
     sandboxd demo --json`
 }
 
+// width returns how wide a table may be: what the shell says of its terminal in
+// COLUMNS, within what can be read.
+func (a *app) width() int {
+	const least, most = 80, 120
+	n, err := strconv.Atoi(a.getenv("COLUMNS"))
+	if err != nil || n <= 0 {
+		return most
+	}
+	return min(max(n, least), most)
+}
+
 // Run runs the demo.
 func (c *demoCmd) Run(a *app) error {
 	if c.Serve {
 		return fmt.Errorf("demo --serve: serving over HTTP: %w", errNotYet)
 	}
+	a.progress.always(a.stderr)
 	sum, err := demo.Run(a.ctx, demo.Options{
 		Out:      a.stdout,
 		JSON:     c.JSON,
 		Colour:   a.colour(a.stdout),
+		Width:    a.width(),
 		Cache:    a.cache,
-		Progress: a.progress(),
+		Progress: a.progress,
+		Observer: a.progress.compiling(),
 	})
 	if err == nil && sum.Wrong > 0 {
 		err = fmt.Errorf("demo: %d of %d cases did not end as they should", sum.Wrong, sum.Cases)

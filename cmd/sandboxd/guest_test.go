@@ -44,6 +44,9 @@ func say(fd int32) []byte {
 
 func exit(code int32) []byte { return w.Seq(w.I32Const(code), w.Call(2)) }
 
+// trap is unreachable.
+func trap() []byte { return []byte{0x00} }
+
 // forever is loop br 0 end.
 func forever() []byte { return []byte{0x03, 0x40, 0x0c, 0x00, 0x0b} }
 
@@ -100,7 +103,13 @@ type shell struct {
 // sharedCache keeps what the tests compile, for all of them.
 var sharedCache string
 
+// asProgram is the variable that makes the test binary the program.
+const asProgram = "SANDBOXD_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
 	dir, err := os.MkdirTemp("", "sandboxd-cli-")
 	if err != nil {
 		panic(err)

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/audit"
+	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -21,17 +23,10 @@ type host struct {
 }
 
 // open loads the packages at the paths. What is wrong with them or with the
-// volume flags is found before anything is made in the state folder.
-func (a *app) open(paths ...string) (_ *host, err error) {
-	var sources []*tool.Package
-	for _, p := range paths {
-		src, err := a.source(p)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, src)
-	}
-	folders, err := a.folders(sources)
+// volume flags is found before anything is made in the state folder; a package
+// that does not load is a record of the log.
+func (a *app) open(b bindings, paths ...string) (_ *host, err error) {
+	sources, folders, err := a.sources(b, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -48,19 +43,73 @@ func (a *app) open(paths ...string) (_ *host, err error) {
 	h.engine, err = runtime.New(a.ctx, runtime.Options{
 		Cache:    a.compiled(),
 		State:    a.state,
-		Observer: runtime.Tee(h.log.Observer(), a.compiling()),
+		Observer: runtime.Tee(h.log.Observer(), a.progress.compiling()),
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i, src := range sources {
-		p, err := h.engine.Load(a.ctx, src, runtime.Binding{Folders: folders[i]})
+		for _, w := range src.Manifest.Warnings {
+			fmt.Fprintf(a.stderr, "warning: package %s: %s\n", src.Manifest.Name, term.Line(w))
+		}
+		p, err := h.load(src, folders[i])
 		if err != nil {
 			return nil, err
 		}
 		h.packages = append(h.packages, p)
 	}
 	return h, nil
+}
+
+// sources reads the packages at the paths and the folders that the flags give
+// to each.
+func (a *app) sources(b bindings, paths ...string) ([]*tool.Package, []map[string]string, error) {
+	flags, err := b.volumes()
+	if err != nil {
+		return nil, nil, err
+	}
+	var ps []*tool.Package
+	for _, path := range paths {
+		p, err := a.source(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		ps = append(ps, p)
+	}
+	folders, err := handOut(flags, ps)
+	return ps, folders, err
+}
+
+func (h *host) load(src *tool.Package, folders map[string]string) (*runtime.Package, error) {
+	p, err := h.engine.Load(h.app.ctx, src, runtime.Binding{Folders: folders})
+	if err == nil {
+		return p, nil
+	}
+	if l, ok := errors.AsType[*runtime.LoadError](err); ok {
+		h.log.LoadFailed(l)
+	}
+	if errors.Is(err, runtime.ErrLink) {
+		err = linkFault(src, err)
+	}
+	return nil, err
+}
+
+// warnUnwritable says of the folders that flags gave and that the tools may
+// write which cannot be written.
+func (h *host) warnUnwritable(b bindings, p *runtime.Package, tools ...*runtime.Tool) {
+	flags, err := b.volumes()
+	if err != nil {
+		return // open has refused them
+	}
+	for _, f := range flags {
+		if f.pkg != "" && f.pkg != p.Source().Manifest.Name || writable(f.dir) {
+			continue
+		}
+		may := func(g capabilities.VolumeGrant) bool { return g.Name == f.name && g.Access == capabilities.WriteAccess }
+		if slices.ContainsFunc(tools, func(t *runtime.Tool) bool { return slices.ContainsFunc(t.Grant.Volumes, may) }) {
+			fmt.Fprintf(h.app.stderr, "warning: --volume %s=%s: the folder cannot be written; calls that change it will fail\n", f.name, f.dir)
+		}
+	}
 }
 
 // close ends the engine, then the log: the last records come from the engine.
@@ -70,6 +119,9 @@ func (h *host) close() error {
 		errs = append(errs, h.engine.Close(h.app.detached()))
 	}
 	if h.log != nil {
+		if n := h.log.Lost(); n > 0 {
+			fmt.Fprintf(h.app.stderr, "warning: %d records are missing in the audit log: it could not be written\n", n)
+		}
 		errs = append(errs, h.log.Close())
 	}
 	return errors.Join(errs...)
@@ -87,13 +139,13 @@ func (a *app) source(path string) (*tool.Package, error) {
 	return tool.Load(path, b.Func(a.ctx))
 }
 
-// folders hands the volume flags out to the packages, in their order.
-func (a *app) folders(ps []*tool.Package) ([]map[string]string, error) {
+// handOut gives each package the folders of the volume flags that are for it.
+func handOut(flags []volumeFlag, ps []*tool.Package) ([]map[string]string, error) {
 	out := make([]map[string]string, len(ps))
 	for i := range out {
 		out[i] = map[string]string{}
 	}
-	for _, v := range a.volumes {
+	for _, v := range flags {
 		flag := fmt.Sprintf("--volume %s=%s", v.name, v.dir)
 		if v.pkg == "" && len(ps) > 1 {
 			return nil, fmt.Errorf("%s: several packages; say whose with PACKAGE/%s", flag, v.name)
@@ -131,15 +183,6 @@ func names[T any](xs []T, name func(T) string) string {
 		ss = append(ss, name(x))
 	}
 	return strings.Join(ss, ", ")
-}
-
-// compiling says on a terminal that a module is compiled, which takes seconds.
-func (a *app) compiling() runtime.Observer {
-	w := a.progress()
-	return runtime.Observer{Compile: func(pkg string, bytes int) func() {
-		fmt.Fprintf(w, "compiling %s, %.1f MB\n", pkg, float64(bytes)/1e6)
-		return nil
-	}}
 }
 
 // logger returns the log of the host itself: stderr, warnings and worse.

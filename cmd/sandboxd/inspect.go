@@ -15,6 +15,8 @@ import (
 )
 
 type inspectCmd struct {
+	bindings
+
 	Package string `arg:"" help:"Folder or .wasm file of the package."`
 	JSON    bool   `name:"json" help:"Print as JSON."`
 }
@@ -24,25 +26,34 @@ func (inspectCmd) Help() string {
 
 Examples:
 
-    sandboxd inspect ./notes
-    sandboxd inspect ./notes --json`
+    sandboxd inspect guests/notes
+    sandboxd inspect guests/notes --json`
 }
 
 // report is what is known of a package without calling a tool.
 type report struct {
-	Name             string        `json:"name"`
-	Version          string        `json:"version"`
-	ABI              tool.ABI      `json:"abi"`
-	Digest           string        `json:"digest"`
-	ModuleDigest     string        `json:"moduleDigest"`
-	DefinitionDigest string        `json:"definitionDigest"`
-	ModuleBytes      int           `json:"moduleBytes"`
-	Tools            []toolReport  `json:"tools"`
-	Requests         []string      `json:"requests"`
-	Imports          []importGroup `json:"imports"`
-	Proved           proof         `json:"proved"`
-	Flows            []flow        `json:"flows"`
-	Warnings         []string      `json:"warnings"`
+	Name             string         `json:"name"`
+	Version          string         `json:"version"`
+	ABI              tool.ABI       `json:"abi"`
+	Digest           string         `json:"digest"`
+	ModuleDigest     string         `json:"moduleDigest"`
+	DefinitionDigest string         `json:"definitionDigest"`
+	ModuleBytes      int            `json:"moduleBytes"`
+	Tools            []toolReport   `json:"tools"`
+	Requests         []string       `json:"requests"`
+	Volumes          []volumeFolder `json:"volumes"`
+	Imports          []importGroup  `json:"imports"`
+	Proved           proof          `json:"proved"`
+	Flows            []flow         `json:"flows"`
+	Warnings         []string       `json:"warnings"`
+}
+
+// volumeFolder says where a volume is kept on the host.
+type volumeFolder struct {
+	Name    string `json:"name"`
+	Path    string `json:"path"`   // of the guest
+	Folder  string `json:"folder"` // of the host
+	Managed bool   `json:"managed"`
 }
 
 // toolReport is one tool: what its author declares, what that means, and what
@@ -59,11 +70,11 @@ type toolReport struct {
 
 // Run prints the report.
 func (c *inspectCmd) Run(a *app) error {
-	p, err := a.source(c.Package)
+	ps, folders, err := a.sources(c.bindings, c.Package)
 	if err != nil {
 		return err
 	}
-	r, err := a.inspect(p)
+	r, err := a.inspect(ps[0], folders[0])
 	if err != nil {
 		return err
 	}
@@ -78,12 +89,15 @@ func (c *inspectCmd) Run(a *app) error {
 	return r.print(a)
 }
 
-func (a *app) inspect(p *tool.Package) (*report, error) {
+func (a *app) inspect(p *tool.Package, folders map[string]string) (*report, error) {
+	if err := checkLink(p); err != nil {
+		return nil, err
+	}
 	m := p.Manifest
 	r := &report{
 		Name: m.Name, Version: m.Version, ABI: m.ABI,
 		Digest: p.Digest, ModuleDigest: p.ModuleDigest, DefinitionDigest: p.DefinitionDigest, ModuleBytes: len(p.Module),
-		Requests: requestLines(m.Requests), Proved: prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
+		Requests: requestLines(m.Requests), Volumes: a.volumeFolders(m, folders), Proved: prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
 	}
 	var err error
 	if r.Imports, err = imports(p.Module); err != nil {
@@ -93,8 +107,8 @@ func (a *app) inspect(p *tool.Package) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range definitions {
-		r.Tools = append(r.Tools, newToolReport(d, m.Requests.Volumes))
+	for _, t := range runtime.ToolsOf(m.Requests, definitions) {
+		r.Tools = append(r.Tools, newToolReport(t))
 	}
 	r.Flows = flows(r.Tools)
 	return r, nil
@@ -112,7 +126,7 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), State: filepath.Join(state, "state"), Observer: a.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), State: filepath.Join(state, "state"), Observer: a.progress.compiling()})
 	if err != nil {
 		return nil, err
 	}
@@ -131,22 +145,30 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 // detached returns a context for what must be done even after an interrupt.
 func (a *app) detached() context.Context { return context.WithoutCancel(a.ctx) }
 
-func newToolReport(d tool.Definition, vs []tool.VolumeRequest) toolReport {
-	e := d.Claim.Effective()
-	policy := capabilities.Policy{}
-	for _, v := range vs {
-		access := v.Access
-		if access == capabilities.NoAccess {
-			access = capabilities.WriteAccess
+func newToolReport(t *runtime.Tool) toolReport {
+	r := toolReport{
+		Name: t.Definition.Name, Title: t.Definition.Title,
+		Declared: t.Definition.Claim, Effective: t.Effective, Enforced: t.Listed,
+		Volumes: append([]capabilities.VolumeGrant{}, t.Grant.Volumes...),
+	}
+	r.Notes = claimNotes(r)
+	return r
+}
+
+// volumeFolders returns where each requested volume is kept on the host.
+func (a *app) volumeFolders(m tool.Manifest, given map[string]string) []volumeFolder {
+	vs := []volumeFolder{}
+	for _, v := range m.Requests.Volumes {
+		f := volumeFolder{Name: v.Name, Path: v.Path, Folder: given[v.Name]}
+		if f.Folder == "" {
+			f.Folder, f.Managed = filepath.Join(a.state, "volumes", "local", m.Name, v.Name), true
 		}
-		policy.Volumes = append(policy.Volumes, capabilities.VolumeGrant{Name: v.Name, Path: v.Path, Access: access})
+		if abs, err := filepath.Abs(f.Folder); err == nil {
+			f.Folder = abs
+		}
+		vs = append(vs, f)
 	}
-	t := toolReport{
-		Name: d.Name, Title: d.Title, Declared: d.Claim, Effective: e, Enforced: e.Listed(runtime.Judges()),
-		Volumes: append([]capabilities.VolumeGrant{}, capabilities.Derive(e, policy).Volumes...),
-	}
-	t.Notes = claimNotes(t)
-	return t
+	return vs
 }
 
 // claimNotes says where the list that clients get differs from what the author

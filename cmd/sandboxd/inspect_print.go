@@ -17,6 +17,7 @@ func (r *report) print(a *app) error {
 	fmt.Fprintf(&b, "  package     %s\n  module      %s (%d bytes)\n  definition  %s\n", r.Digest, r.ModuleDigest, r.ModuleBytes, r.DefinitionDigest)
 	r.printTools(&b)
 	section(&b, "requests", r.Requests)
+	section(&b, "volumes on this host", r.volumeLines())
 	section(&b, "imports", r.importLines())
 	section(&b, "proved", r.Proved.lines())
 	section(&b, "flows", r.flowLines())
@@ -70,6 +71,18 @@ func cell(declared capabilities.Tri, effective, listed bool) string {
 		s += fmt.Sprintf(" -> %t", listed)
 	}
 	return s
+}
+
+func (r *report) volumeLines() []string {
+	var lines []string
+	for _, v := range r.Volumes {
+		l := fmt.Sprintf("%s at %s: %s", v.Name, v.Path, v.Folder)
+		if v.Managed {
+			l += " (managed)"
+		}
+		lines = append(lines, l)
+	}
+	return lines
 }
 
 func (r *report) importLines() []string {

@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/term"
@@ -12,6 +12,7 @@ import (
 )
 
 type logCmd struct {
+	CallID     string `arg:"" optional:"" name:"call-id" help:"Show everything of this call."`
 	Violations bool   `help:"Only violations."`
 	Tool       string `placeholder:"T" help:"Only this tool."`
 	JSON       bool   `name:"json" help:"A JSON object a line."`
@@ -24,7 +25,8 @@ func (logCmd) Help() string {
 
     sandboxd log --violations
     sandboxd log --tool add_note --json
-    sandboxd log --follow`
+    sandboxd log --follow
+    sandboxd log K6CJ3V5Q3ZCXW5JQYB2B6BJ4TF`
 }
 
 // Run prints the audit log, oldest record first.
@@ -32,8 +34,12 @@ func (c *logCmd) Run(a *app) error {
 	if c.Verify {
 		return fmt.Errorf("log --verify: %w", errNotYet)
 	}
-	each := func(r audit.Record) error { return c.print(a, r) }
-	f := audit.Filter{Violations: c.Violations, Tool: c.Tool}
+	n := 0
+	each := func(r audit.Record) error {
+		n++
+		return c.print(a, r)
+	}
+	f := audit.Filter{Violations: c.Violations, Tool: c.Tool, CallID: c.CallID}
 	var skipped int
 	var err error
 	if c.Follow {
@@ -42,9 +48,19 @@ func (c *logCmd) Run(a *app) error {
 		skipped, err = audit.Read(a.state, f, each)
 	}
 	if skipped > 0 {
-		fmt.Fprintf(a.stderr, "note: skipped %d lines of the log that are not records, as a crash leaves them\n", skipped)
+		fmt.Fprintf(a.stderr, "note: skipped %d torn records of the log, as a crash leaves them\n", skipped)
 	}
-	return err
+	switch {
+	case err != nil || n > 0 || c.Follow:
+		return err
+	case c.CallID != "":
+		return fmt.Errorf("call %s: no record of it in %s", c.CallID, filepath.Join(a.state, audit.FileName))
+	case f == audit.Filter{}:
+		fmt.Fprintln(a.stderr, "no records yet")
+	default:
+		fmt.Fprintln(a.stderr, "no records that match")
+	}
+	return nil
 }
 
 func (c *logCmd) print(a *app, r audit.Record) error {
@@ -58,7 +74,10 @@ func (c *logCmd) print(a *app, r audit.Record) error {
 	}
 	s := logLine(r)
 	if r.Type == audit.TypeViolation {
-		s = a.paint(a.stdout, red, s)
+		s = a.paint(a.stdout, term.Red, s)
+	}
+	if c.CallID != "" {
+		s += detailLines(r)
 	}
 	_, err := fmt.Fprintln(a.stdout, s)
 	return err
@@ -67,7 +86,10 @@ func (c *logCmd) print(a *app, r audit.Record) error {
 // logLine returns a record as one line for a person.
 func logLine(r audit.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-9s  %s/%s", r.Time.Local().Format(time.DateTime), r.Type, term.Line(r.Package), term.Line(r.Tool))
+	fmt.Fprintf(&b, "%s  %-9s  %s", r.Time.Local().Format("2006-01-02 15:04:05Z07:00"), r.Type, term.Line(r.Package))
+	if r.Tool != "" {
+		fmt.Fprintf(&b, "/%s", term.Line(r.Tool))
+	}
 	switch r.Type {
 	case audit.TypeViolation:
 		hint := ""
@@ -77,16 +99,57 @@ func logLine(r audit.Record) string {
 		fmt.Fprintf(&b, "  %s broken by %s of %s (%s)", hint, r.Operation, term.Line(r.Object), r.Phase)
 	case audit.TypeDenial:
 		fmt.Fprintf(&b, "  %s: %s %s: %s", r.Capability, r.Operation, term.Line(r.Object), r.Errno)
+	case audit.TypeLoad:
+		fmt.Fprintf(&b, "  does not load: %s: %s", r.Phase, term.Line(firstLine(r.Error)))
 	case audit.TypeCall:
-		fmt.Fprintf(&b, "  %s", r.Outcome)
-		if r.Committed != nil {
-			fmt.Fprintf(&b, ", %s%s", saved(&runtime.Result{Outcome: r.Outcome, Committed: *r.Committed, Effects: r.Effects}, false), effectList(r.Effects))
+		b.WriteString(callText(r))
+	}
+	if said := lastWords(r.Stderr); said != "" && r.Outcome != runtime.OK {
+		fmt.Fprintf(&b, "; log: %s", term.Line(said))
+	}
+	if r.CallID != "" {
+		fmt.Fprintf(&b, "  %s", r.CallID)
+	}
+	return b.String()
+}
+
+// callText says how a call ended. One that went well and was not committed was
+// a dry run.
+func callText(r audit.Record) string {
+	text := fmt.Sprintf("  %s", r.Outcome)
+	if r.Committed != nil {
+		result := &runtime.Result{Outcome: r.Outcome, Committed: *r.Committed, Effects: r.Effects}
+		dry := r.Outcome == runtime.OK && !*r.Committed
+		if dry && saved(result, true) == "nothing changed" {
+			text += ", dry run"
 		}
-		if r.Error != "" {
-			fmt.Fprintf(&b, "; %s", term.Line(firstLine(r.Error)))
+		text += ", " + saved(result, dry) + effectList(r.Effects)
+	}
+	if r.Error != "" {
+		text += "; " + term.Line(firstLine(r.Error))
+	}
+	return text
+}
+
+// detailLines returns what the line of a record leaves out, each line indented.
+func detailLines(r audit.Record) string {
+	var b strings.Builder
+	add := func(title, text string) {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(&b, "\n  %s: %s", title, term.Text(strings.TrimRight(line, "\n")))
 		}
 	}
-	fmt.Fprintf(&b, "  %s", r.CallID)
+	if r.DurationMS != nil {
+		add("took", fmt.Sprintf("%.1f ms", *r.DurationMS))
+	}
+	for _, e := range r.Effects {
+		add("effect", fmt.Sprintf("%s %s %s (%d bytes) %s", e.Verb, e.Kind, term.Line(e.Object), e.Bytes, term.Line(e.Detail)))
+	}
+	add("error", r.Error)
+	if r.StderrCut {
+		add("log", "… only the end was kept")
+	}
+	add("log", r.Stderr)
 	return b.String()
 }
 

@@ -9,14 +9,20 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/runtime"
 )
 
 func main() {
+	// A reader that goes away is an error of the next write, not the end of the
+	// process: what was made has to be cleared away.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	stop()
@@ -49,6 +55,9 @@ type cli struct {
 	Build   buildCmd   `cmd:"" help:"Build a package's module from its source."`
 	Run     runCmd     `cmd:"" help:"Run any WASI program in the same sandbox."`
 	Version versionCmd `cmd:"" help:"Show the version."`
+	Help    helpCmd    `cmd:"" help:"Show help on a command."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Show the version."`
 
 	later
 }
@@ -76,6 +85,18 @@ func (laterCmd) Run(c *kong.Context) error {
 	return fmt.Errorf("%s: %w", c.Selected().Name, errNotYet)
 }
 
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command."`
+}
+
+// Run is COMMAND --help.
+func (c *helpCmd) Run(a *app) error {
+	if code := run(a.ctx, append(c.Command, "--help"), a.stdin, a.stdout, a.stderr, a.env); code != 0 {
+		return status(code)
+	}
+	return nil
+}
+
 // errNotYet is matched by what the contract has and this version has not.
 var errNotYet = errors.New("not supported yet")
 
@@ -100,6 +121,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Name("sandboxd"),
 		kong.Description("MCP tools in a sandbox that holds each call to what its tool declares."),
 		kong.Writers(stdout, stderr),
+		kong.Vars{"version": "sandboxd " + version()},
 		kong.Exit(func(code int) { panic(halt{code}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	)
@@ -111,7 +133,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return a.fail(err)
+		return a.fail(hint(err, args))
 	}
 	if err := a.set(c.globals); err != nil {
 		return a.fail(err)
@@ -127,6 +149,24 @@ func (a *app) fail(err error) int {
 	if s, ok := errors.AsType[status](err); ok {
 		return int(s)
 	}
-	fmt.Fprintf(a.stderr, "sandboxd: %s\n", term.Text(err.Error()))
+	if errors.Is(err, syscall.EPIPE) {
+		return exitError // whoever would read it is gone
+	}
+	text := err.Error()
+	if _, crashed := errors.AsType[*runtime.TrapError](err); crashed && !a.verbose {
+		text = firstLine(text) // the rest is a stack of WebAssembly
+	}
+	fmt.Fprintf(a.stderr, "sandboxd: %s\n", term.Text(text))
+	if l, ok := errors.AsType[*runtime.LoadError](err); ok {
+		a.printLog(l.Log)
+	}
 	return exitError
+}
+
+// hint adds to a mistake on the command line what was probably meant.
+func hint(err error, args []string) error {
+	if strings.Contains(err.Error(), "unknown flag") && slices.Contains(args, "run") {
+		return fmt.Errorf("%w; flags of the program come after --: sandboxd run MODULE.wasm -- FLAGS", err)
+	}
+	return err
 }

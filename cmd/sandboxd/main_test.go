@@ -3,7 +3,9 @@ package main
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 )
@@ -30,7 +32,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "call", "demo", "serve", "inspect", "log", "build", "run", "version"} {
+	for _, command := range []string{"", "call", "demo", "serve", "inspect", "log", "build", "run", "version", "help"} {
 		s := newShell(t)
 		code, out, diag := s.run(append(strings.Fields(command), "--help")...)
 		if code != 0 || diag != "" {
@@ -72,12 +74,13 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"cal", "call"},
 		{"call save", "--package"},
-		{"call --package " + pkg, "<tool>"},
-		{"call --package " + pkg + " save {", "not a JSON object"},
+		{"call --package " + pkg, "package demo has save, look"},
+		{"call --package " + pkg + " save {", "not a JSON object: unexpected end of JSON input, at byte 1"},
+		{`call --package ` + pkg + ` save {"a":1,}`, "at byte 8"},
 		{"call --package " + pkg + " save null", "not a JSON object"},
 		{"call --package " + pkg + " save --volume data", "want [PACKAGE/]NAME=DIR"},
 		{"call --package " + pkg + " save --volume /data=" + pkg, "want [PACKAGE/]NAME=DIR"},
-		{"call --package " + pkg + " save --volume data=/no/such/folder", "not found"},
+		{"call --package " + pkg + " save --volume data=/no/such/folder", "not found; make it first"},
 		{"call --package " + pkg + " save --volume data=" + file, "not a folder"},
 		{"call --package " + pkg + " save --volume other=" + pkg, "requests no volume other; it requests data"},
 		{"call --package " + pkg + " save --volume other/data=" + pkg, "no package other; there is demo"},
@@ -88,6 +91,11 @@ func TestBadInput(t *testing.T) {
 		{"serve --stdio", "no package"},
 		{"serve --stdio " + pkg + " " + pkg + " --volume data=" + pkg, "several packages"},
 		{"run /no/such.wasm", "/no/such.wasm"},
+		{"run " + pkg, "a folder; name a .wasm file, or call a tool of the package: sandboxd call -p " + pkg},
+		{"run main_test.go", "GOOS=wasip1 GOARCH=wasm go build -o main_test.wasm main_test.go"},
+		{"run " + file, "not WebAssembly"},
+		{"run x.wasm -v", "sandboxd run MODULE.wasm -- FLAGS"},
+		{"log --volume data=" + pkg, "unknown flag"},
 		{"run x.wasm --dir here", "want HOST::GUEST"},
 		{"run x.wasm --dir " + pkg + "::data", "absolute"},
 		{"run x.wasm --dir /no/such::/data", "not found"},
@@ -132,7 +140,45 @@ func TestDefaultFolders(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if code, out, _ := newShell(t).run("version"); code != 0 || !strings.HasPrefix(out, "sandboxd ") {
+	for _, args := range []string{"version", "--version"} {
+		if code, out, _ := newShell(t).run(args); code != 0 || !strings.HasPrefix(out, "sandboxd ") {
+			t.Errorf("%s: status %d, %q", args, code, out)
+		}
+	}
+}
+
+func TestHelpCommand(t *testing.T) {
+	s := newShell(t)
+	_, want, _ := s.run("call", "--help")
+	if code, out, _ := s.run("help", "call"); code != 0 || out != want {
 		t.Errorf("status %d, %q", code, out)
+	}
+	if code, out, _ := s.run("help"); code != 0 || !strings.Contains(out, "Usage: sandboxd") {
+		t.Errorf("status %d, %q", code, out)
+	}
+	if code, _, diag := s.run("help", "nonsense"); code != exitError || strings.Count(diag, "\n") != 1 {
+		t.Errorf("status %d, %q", code, diag)
+	}
+}
+
+// A reader that goes away ends the program as an error, so that it clears away
+// what it made, and not by a signal.
+func TestBrokenPipe(t *testing.T) {
+	if goruntime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	r, stdout, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer stdout.Close()
+	cmd := exec.Command(os.Args[0], "version")
+	cmd.Env = append(os.Environ(), asProgram+"=1", "HOME="+t.TempDir())
+	cmd.Stdout = stdout
+	var diag strings.Builder
+	cmd.Stderr = &diag
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitError || diag.String() != "" {
+		t.Errorf("%v, %q", err, diag.String())
 	}
 }

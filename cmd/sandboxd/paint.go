@@ -1,14 +1,12 @@
 package main
 
-import "io"
+import (
+	"io"
 
-// red is a colour of terminals (ECMA-48, SGR).
-const red = "31"
+	"github.com/sandboxd/sandboxd/internal/term"
+)
 
 // paint colours s where w may get colours.
 func (a *app) paint(w io.Writer, colour, s string) string {
-	if !a.colour(w) {
-		return s
-	}
-	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+	return term.Paint(a.colour(w), colour, s)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (c *runCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), State: a.state, Observer: a.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), State: a.state, Observer: a.progress.compiling()})
 	if err != nil {
 		return err
 	}
@@ -98,10 +99,30 @@ func (c *runCmd) spec(a *app) (runtime.RunSpec, error) {
 		return s, fmt.Errorf("--timeout %s: want a time above 0, such as 30s", c.Timeout)
 	}
 	var err error
-	if s.Module, err = os.ReadFile(c.Module); err != nil {
-		return s, fmt.Errorf("module: %w", err)
+	s.Module, err = c.module()
+	return s, err
+}
+
+// module reads the program, and says of what is none how it becomes one.
+func (c *runCmd) module() ([]byte, error) {
+	info, err := os.Stat(c.Module)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("module: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("module %s: a folder; name a .wasm file, or call a tool of the package: sandboxd call -p %s TOOL", c.Module, c.Module)
+	case filepath.Ext(c.Module) == ".go":
+		return nil, fmt.Errorf("module %s: Go source; build it first: GOOS=wasip1 GOARCH=wasm go build -o %s.wasm %s",
+			c.Module, strings.TrimSuffix(c.Module, ".go"), c.Module)
 	}
-	return s, nil
+	b, err := os.ReadFile(c.Module)
+	if err != nil {
+		return nil, fmt.Errorf("module: %w", err)
+	}
+	if !bytes.HasPrefix(b, []byte("\x00asm")) {
+		return nil, fmt.Errorf("module %s: not WebAssembly; build the program for WASI preview 1", c.Module)
+	}
+	return b, nil
 }
 
 func parseDir(s string) (runtime.RunDir, error) {
@@ -110,7 +131,7 @@ func parseDir(s string) (runtime.RunDir, error) {
 		return runtime.RunDir{}, fmt.Errorf("--dir %s: want HOST::GUEST or HOST::GUEST::ro, with GUEST an absolute path", s)
 	}
 	if info, err := os.Stat(parts[0]); err != nil || !info.IsDir() {
-		return runtime.RunDir{}, fmt.Errorf("--dir %s: folder %s: not found", s, parts[0])
+		return runtime.RunDir{}, fmt.Errorf("--dir %s: folder %s: not found; make it first", s, parts[0])
 	}
 	return runtime.RunDir{Host: parts[0], Guest: parts[1], ReadOnly: len(parts) == 3}, nil
 }

@@ -102,8 +102,8 @@ func Describe() []byte {
 }
 
 // Main answers the request on standard input and returns. A reactor never
-// calls it. With the argument "describe" it prints the description of the
-// tools instead, for the manifest of a command.
+// calls it. With the argument "describe" it prints the tools as they are written
+// in the tool.yaml of a command instead.
 func Main() {
 	if err := serve(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -111,13 +111,28 @@ func Main() {
 	}
 }
 
+// manifest writes the tools as a block of tool.yaml: JSON is YAML too.
+func manifest(b *bytes.Buffer) error {
+	var d struct {
+		Tools json.RawMessage `json:"tools"`
+	}
+	if err := json.Unmarshal(Describe(), &d); err != nil {
+		return err
+	}
+	b.WriteString("tools:\n  ")
+	if err := json.Indent(b, d.Tools, "  ", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	return nil
+}
+
 func serve(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 1 && args[0] == "describe" {
 		var b bytes.Buffer
-		if err := json.Indent(&b, Describe(), "", "  "); err != nil {
+		if err := manifest(&b); err != nil {
 			return err
 		}
-		b.WriteByte('\n')
 		_, err := out.Write(b.Bytes())
 		return err
 	}

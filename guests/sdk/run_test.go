@@ -74,7 +74,7 @@ func TestDescribeGolden(t *testing.T) {
 	if err := serve([]string{"describe"}, nil, &got); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "describe.golden.json")
+	golden := filepath.Join("testdata", "describe.golden.yaml")
 	if *update {
 		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)

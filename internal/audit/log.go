@@ -1,13 +1,14 @@
 // Package audit keeps the log of what tools did: one line of JSON a record, in
 // <state>/log.jsonl. The log is only appended to, a record with one write, so
-// that several processes can share it. Only the host writes it, guests cannot
-// reach it.
+// that several processes can share it. A record that follows what another
+// process left unfinished begins on a line of its own; where the two come to
+// stand on one line nevertheless, the reader takes them apart. Only the host
+// writes it, guests cannot reach it.
 package audit
 
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,8 +25,7 @@ const FileName = "log.jsonl"
 // Log is an open log. It is safe for concurrent use.
 type Log struct {
 	mu      sync.Mutex
-	w       io.WriteCloser
-	torn    bool // the last line has no end: the next record starts a new one
+	file    *os.File
 	lost    int
 	onError func(error)
 }
@@ -40,14 +40,11 @@ func Open(state string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	torn, err := endsTorn(f)
-	if err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
-	return &Log{w: f, torn: torn}, nil
+	return &Log{file: f}, nil
 }
 
-// endsTorn reports whether a crash left a last line without its end.
+// endsTorn reports whether the last line has no end, as the crash of any
+// process that shares the log leaves it.
 func endsTorn(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -61,7 +58,8 @@ func endsTorn(f *os.File) (bool, error) {
 }
 
 // OnError sets the function that learns of records that could not be written.
-// Set it before the log is used. A lost record does not stop a call.
+// Set it before the log is used. A lost record does not stop the call that it
+// is of.
 func (l *Log) OnError(f func(error)) { l.onError = f }
 
 // Lost returns how many records could not be written.
@@ -75,7 +73,7 @@ func (l *Log) Lost() int {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Close()
+	return l.file.Close()
 }
 
 // Observer returns the observer that writes an engine's records. Violations and
@@ -88,13 +86,16 @@ func (l *Log) Observer() runtime.Observer {
 	}
 }
 
+// LoadFailed writes the record of a package that cannot run.
+func (l *Log) LoadFailed(err *runtime.LoadError) { l.write(loadRecord(err, time.Now())) }
+
 func (l *Log) write(r Record) {
 	if err := l.append(r); err != nil {
 		l.mu.Lock()
 		l.lost++
 		l.mu.Unlock()
 		if l.onError != nil {
-			l.onError(fmt.Errorf("audit record of call %s: %w", r.CallID, err))
+			l.onError(fmt.Errorf("audit record (%s of %s, call %s) is lost: %w", r.Type, r.Package, r.CallID, err))
 		}
 	}
 }
@@ -107,12 +108,13 @@ func (l *Log) append(r Record) error {
 	line := append(term.JSON(b), '\n')
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.torn {
+	torn, err := endsTorn(l.file)
+	if err != nil {
+		return err
+	}
+	if torn {
 		line = append([]byte{'\n'}, line...)
 	}
-	n, err := l.w.Write(line)
-	if n > 0 {
-		l.torn = n < len(line)
-	}
+	_, err = l.file.Write(line)
 	return err
 }

@@ -59,7 +59,7 @@ func TestRecords(t *testing.T) {
 	o.CallEnd(info, &runtime.Result{
 		CallID: "c1", Outcome: runtime.Violation, Duration: 1500 * time.Microsecond,
 		Effects: []capabilities.Effect{{Verb: capabilities.Create, Kind: capabilities.KindFile, Object: "/data/b", Bytes: 3}},
-		Stderr:  []byte("log \x1b[31m\u202e" + strings.Repeat("x", 5000)), Err: errors.New("why"),
+		Stderr:  []byte(strings.Repeat("x", 5000) + "log \x1b[31m\u202e"), Err: errors.New("why"),
 	})
 	o.CallEnd(runtime.CallInfo{ID: "c2", Package: "notes", Tool: "list_notes"}, &runtime.Result{Outcome: runtime.OK, Committed: true})
 
@@ -147,6 +147,57 @@ func TestTornLine(t *testing.T) {
 	open(t, state).Observer().Denial(info, denial)
 	if rs, skipped := read(t, state, audit.Filter{}); len(rs) != 2 || skipped != 1 {
 		t.Errorf("written on: %d records, %d skipped", len(rs), skipped)
+	}
+}
+
+// Two logs on one file, as two processes have them: when one dies in the middle
+// of a line, the other's next record is not lost with it.
+func TestTornByAnother(t *testing.T) {
+	state := t.TempDir()
+	mine, dying := open(t, state).Observer(), open(t, state).Observer()
+	mine.Violation(info, violation)
+	dying.Denial(info, denial)
+	path := filepath.Join(state, audit.FileName)
+	cut := func() {
+		t.Helper()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, int64(len(b)-10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut()
+	mine.Denial(info, denial)
+	if rs, skipped := read(t, state, audit.Filter{}); len(rs) != 2 || skipped != 1 {
+		t.Errorf("written on: %d records, %d skipped", len(rs), skipped)
+	}
+	// Between its look and its write the other died: both are on one line.
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := bytes.Cut(b, []byte("\n"))
+	glued := slices.Concat(first[:len(first)/2], first, []byte("\n"))
+	if err := os.WriteFile(path, glued, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if rs, skipped := read(t, state, audit.Filter{}); len(rs) != 1 || skipped != 1 || rs[0].Type != audit.TypeViolation {
+		t.Errorf("glued: %+v, %d skipped", rs, skipped)
+	}
+}
+
+func TestLoadFailed(t *testing.T) {
+	state := t.TempDir()
+	l := open(t, state)
+	l.LoadFailed(&runtime.LoadError{Package: "notes", Phase: "link", Err: errors.New("why"), Log: []byte("panic: x\n")})
+	rs, _ := read(t, state, audit.Filter{})
+	if len(rs) != 1 || rs[0].Type != audit.TypeLoad || rs[0].Package != "notes" || rs[0].Phase != "link" || rs[0].Error != "why" || rs[0].Stderr != "panic: x\n" {
+		t.Errorf("%+v", rs)
+	}
+	if rs, _ := read(t, state, audit.Filter{CallID: "c1"}); len(rs) != 0 {
+		t.Errorf("records of a call: %+v", rs)
 	}
 }
 

@@ -18,18 +18,19 @@ import (
 type Filter struct {
 	Violations bool   // only violations
 	Tool       string // only this tool's; empty: all
+	CallID     string // only this call's; empty: all
 }
 
 func (f Filter) wants(r Record) bool {
-	return (!f.Violations || r.Type == TypeViolation) && (f.Tool == "" || r.Tool == f.Tool)
+	return (!f.Violations || r.Type == TypeViolation) && (f.Tool == "" || r.Tool == f.Tool) && (f.CallID == "" || r.CallID == f.CallID)
 }
 
 // pollInterval is how often Follow looks for new records.
 const pollInterval = 200 * time.Millisecond
 
 // Read hands each wanted record of a state folder's log to each, oldest first.
-// It returns how many lines it skipped: what a crash tore off is not JSON. A
-// log that is not there yet has no records.
+// It returns how many torn records it skipped: what a crash tore off is not
+// JSON. A log that is not there yet has no records.
 func Read(state string, f Filter, each func(Record) error) (skipped int, err error) {
 	file, err := os.Open(filepath.Join(state, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,6 +80,10 @@ func Follow(ctx context.Context, state string, f Filter, each func(Record) error
 	}
 }
 
+// recordStart begins every record: time is its first field, and a quote within
+// a text is escaped.
+const recordStart = `{"time":"`
+
 // reader hands on the whole lines of a file that may grow.
 type reader struct {
 	file    *os.File
@@ -114,7 +119,12 @@ func (r *reader) line(b []byte) error {
 	var rec Record
 	if json.Unmarshal(b, &rec) != nil {
 		r.skipped++
-		return nil
+		// A record of another process may follow on the same line.
+		rec = Record{}
+		whole := bytes.LastIndex(b, []byte(recordStart))
+		if whole <= 0 || json.Unmarshal(b[whole:], &rec) != nil {
+			return nil
+		}
 	}
 	if !r.filter.wants(rec) {
 		return nil

@@ -18,6 +18,7 @@ const (
 	TypeCall      Type = "call"
 	TypeViolation Type = "violation"
 	TypeDenial    Type = "denial"
+	TypeLoad      Type = "load" // a package that cannot run
 )
 
 // maxText bounds how much a record keeps of a guest's log, and of an error,
@@ -29,26 +30,26 @@ const maxText = 4096
 type Record struct {
 	Time      time.Time `json:"time"`
 	Type      Type      `json:"type"`
-	CallID    string    `json:"callId"`
-	Principal string    `json:"principal"` // whose call it was
+	CallID    string    `json:"callId,omitempty"`
+	Principal string    `json:"principal,omitempty"` // whose call it was
 	Package   string    `json:"package"`
-	Tool      string    `json:"tool"`
+	Tool      string    `json:"tool,omitempty"`
 
 	// Of a call.
 	Outcome     runtime.Outcome       `json:"outcome,omitempty"`
 	Committed   *bool                 `json:"committed,omitempty"`
 	DurationMS  *float64              `json:"durationMs,omitempty"`
 	Effects     []capabilities.Effect `json:"effects,omitempty"`
-	Stderr      string                `json:"stderr,omitempty"` // what the guest logged, cut
+	Stderr      string                `json:"stderr,omitempty"` // the end of what the guest logged
 	StderrCut   bool                  `json:"stderrCut,omitempty"`
 	DroppedMeta int                   `json:"droppedMeta,omitempty"` // reserved _meta keys that the guest set
-	Error       string                `json:"error,omitempty"`       // what stopped the call; for the operator, it may name host paths
+	Error       string                `json:"error,omitempty"`       // what stopped the call or the load; for the operator, it may name host paths
 
 	// Of a violation or denial.
 	Hint       *capabilities.Hint      `json:"hint,omitempty"`
 	Operation  capabilities.Operation  `json:"operation,omitempty"`
 	Object     string                  `json:"object,omitempty"`
-	Phase      capabilities.Phase      `json:"phase,omitempty"`
+	Phase      string                  `json:"phase,omitempty"` // of a load too: where it ended
 	Capability capabilities.Capability `json:"capability,omitempty"`
 	Errno      capabilities.Errno      `json:"errno,omitempty"`
 }
@@ -62,25 +63,35 @@ func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {
 	ms := float64(r.Duration.Microseconds()) / 1000
 	rec.Outcome, rec.Committed, rec.DurationMS, rec.Effects = r.Outcome, &r.Committed, &ms, r.Effects
 	rec.DroppedMeta = r.DroppedMeta
-	rec.Stderr, rec.StderrCut = clip(string(r.Stderr))
+	rec.Stderr, rec.StderrCut = tail(r.Stderr)
 	if r.Err != nil {
-		rec.Error, _ = clip(r.Err.Error())
+		rec.Error = head(r.Err.Error())
 	}
 	return rec
 }
 
-// clip returns the beginning of s as valid UTF-8, and whether it is not all.
-func clip(s string) (string, bool) {
-	cut := len(s) > maxText
-	if cut {
-		s = s[:maxText]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD"), cut
+func loadRecord(err *runtime.LoadError, now time.Time) Record {
+	rec := Record{Time: now.UTC(), Type: TypeLoad, Package: err.Package, Phase: err.Phase}
+	rec.Error = head(err.Err.Error())
+	rec.Stderr, rec.StderrCut = tail(err.Log)
+	return rec
+}
+
+// head returns the beginning of an error's text as valid UTF-8.
+func head(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxText)], "\uFFFD")
+}
+
+// tail returns the end of a guest's log, where it says what it died of, as valid
+// UTF-8, and whether it is not all.
+func tail(log []byte) (string, bool) {
+	cut := max(0, len(log)-maxText)
+	return strings.ToValidUTF8(string(log[cut:]), "\uFFFD"), cut > 0
 }
 
 func violationRecord(c runtime.CallInfo, v capabilities.Violation, now time.Time) Record {
 	rec := newRecord(TypeViolation, c, now)
-	rec.Hint, rec.Operation, rec.Object, rec.Phase = &v.Hint, v.Operation, v.Object, v.Phase
+	rec.Hint, rec.Operation, rec.Object, rec.Phase = &v.Hint, v.Operation, v.Object, string(v.Phase)
 	return rec
 }
 

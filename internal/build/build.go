@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ import (
 // Errors of a build. Those of a compiler match none of them.
 var (
 	ErrLanguage    = errors.New("language not supported")
-	ErrNoToolchain = errors.New("toolchain not found")
+	ErrNoToolchain = errors.New("no usable toolchain")
 )
 
 // Options of a [Builder]. The zero value builds without saying so and keeps
@@ -29,8 +30,8 @@ type Options struct {
 	// Cache is the folder whose subfolder "build" keeps the results; default:
 	// sandboxd in the user's cache folder.
 	Cache string
-	// Progress receives a line when a build starts and one when it ends; nil:
-	// none. Results from the cache are not announced.
+	// Progress receives a line when a build starts; nil: none. Results from the
+	// cache are not announced.
 	Progress io.Writer
 	// Go is the go command; default: the one on PATH.
 	Go string
@@ -113,7 +114,25 @@ func (e *CompileError) Error() string {
 	if len(lines) > 1 {
 		sep = "\n"
 	}
-	return fmt.Sprintf("source of %s does not build:%s%s", e.Dir, sep, strings.Join(lines, "\n"))
+	return fmt.Sprintf("source of %s does not build:%s%s%s", e.Dir, sep, strings.Join(lines, "\n"), e.mend(sep))
+}
+
+// noPackage matches what the go command says where it cannot find a package or
+// its module.
+var noPackage = regexp.MustCompile(`no required module provides|cannot find module|missing go.sum entry|unknown revision|reading github\.com/sandboxd|is not in std|invalid version|go: updates to go\.mod needed`)
+
+const project = "github.com/sandboxd/sandboxd"
+
+// mend says how a module finds the project's own packages, which are on no
+// proxy, where that is what is missing.
+func (e *CompileError) mend(sep string) string {
+	if !strings.Contains(e.Output, project) || !noPackage.MatchString(e.Output) {
+		return ""
+	}
+	if sep == " " {
+		sep = "; "
+	}
+	return sep + "the SDK comes from a clone of sandboxd; run: go mod edit -require " + project + "@v0.0.0 -replace " + project + "=/path/to/clone"
 }
 
 // Unwrap returns how the compiler ended.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -80,8 +81,8 @@ func TestBuildBundledGuest(t *testing.T) {
 	if !bytes.Equal(module, again) {
 		t.Error("the module differs")
 	}
-	if n := strings.Count(progress.String(), "\n"); n != 2 {
-		t.Errorf("want one build, two lines of progress; got:\n%s", progress.String())
+	if n := strings.Count(progress.String(), "\n"); n != 1 {
+		t.Errorf("want one build, one line of progress; got:\n%s", progress.String())
 	}
 }
 
@@ -147,6 +148,46 @@ func TestCompileErrorText(t *testing.T) {
 	e.Output = ""
 	if want := "source of d does not build: exit status 1"; e.Error() != want {
 		t.Errorf("got %q, want %q", e.Error(), want)
+	}
+}
+
+// A program that imports the SDK and does not say where it is gets the mend;
+// others do not.
+func TestMissingSDK(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOFLAGS", "")
+	for name, c := range map[string]struct {
+		mod, path string
+		mend      bool
+	}{
+		"nothing":      {"", "github.com/sandboxd/sandboxd/guests/sdk", true},
+		"require only": {"require github.com/sandboxd/sandboxd v0.0.0\n", "github.com/sandboxd/sandboxd/guests/sdk", true},
+		"another":      {"", "example.com/other", false},
+	} {
+		src := goSource("package main\n\nimport _ \"" + c.path + "\"\n\nfunc main() {}\n")
+		src["go.mod"] += c.mod
+		_, err := builder(t, Options{}).Build(t.Context(), write(t, src), inPlace, tool.Command)
+		if _, ok := errors.AsType[*CompileError](err); !ok || strings.Contains(err.Error(), "-replace github.com/sandboxd/sandboxd=/path/to/clone") != c.mend {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A go command that does not work is named.
+func TestBrokenGo(t *testing.T) {
+	if goruntime.GOOS == "windows" {
+		t.Skip("shell script")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"fails": "#!/bin/sh\necho out of order >&2\nexit 2\n", "no-program": "\x00\x01"} {
+		broken := filepath.Join(dir, name)
+		if err := os.WriteFile(broken, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_, err := builder(t, Options{Go: broken}).Build(t.Context(), write(t, goSource("package main\n")), inPlace, tool.Command)
+		if !errors.Is(err, ErrNoToolchain) || !strings.Contains(err.Error(), broken) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

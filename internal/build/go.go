@@ -39,14 +39,8 @@ func (b *Builder) buildGo(ctx context.Context, dir string, abi tool.ABI) ([]byte
 	if module, ok := cached(entry); ok {
 		return module, nil
 	}
-	start := time.Now()
 	fmt.Fprintf(b.options.Progress, "building %s (go, %s)\n", filepath.Base(dir), abi)
-	module, err := g.build(ctx, entry, flags)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(b.options.Progress, "built %s in %.1fs, %.1f MB\n", filepath.Base(dir), time.Since(start).Seconds(), float64(len(module))/1e6)
-	return module, nil
+	return g.build(ctx, entry, flags)
 }
 
 func goFlagsFor(abi tool.ABI) ([]string, error) {
@@ -123,9 +117,24 @@ func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("go %s: %w", args[0], context.Cause(ctx))
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("go command %q: %w: install Go 1.26 or later (https://go.dev/dl), or build the module elsewhere and give its path as module", g.command, ErrNoToolchain)
+		return nil, fmt.Errorf("go command %q: %w, and it is needed to see whether the source changed since it was built: "+
+			"install Go 1.26 or later (https://go.dev/dl), or build the module elsewhere and write module in place of source", g.command, ErrNoToolchain)
 	}
-	return nil, &CompileError{Dir: g.dir, Output: diag.String(), Err: err}
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	if !ended || args[0] == "env" {
+		return nil, fmt.Errorf("go command %s: %w: %w%s; mend the installation, or PATH", cmd.Path, ErrNoToolchain, err, said(diag.String()))
+	}
+	return nil, &CompileError{Dir: g.dir, Output: diag.String(), Err: exit}
+}
+
+// said returns the first line of what a command wrote, as the rest of a
+// sentence.
+func said(output string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
+	if line == "" {
+		return ""
+	}
+	return ": " + line
 }
 
 // goEnv is the user's environment with the target set to WASI preview 1. What

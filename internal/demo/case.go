@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
 	"github.com/sandboxd/sandboxd/runtime"
@@ -20,7 +19,7 @@ func unloaded(pkg string, cases []guests.Case, err error, changes []string) []*R
 	var rs []*Result
 	for _, c := range cases {
 		r := newResult(c)
-		r.Package, r.Outcome, r.told = pkg, OutcomeLoadError, err.Error()
+		r.Package, r.Outcome, r.told = pkg, outcomeLoadError, err.Error()
 		r.changes, r.LeftBehind = changes, len(changes) > 0
 		if r.judge(c); !r.OK() {
 			r.wrong = append(r.wrong, r.told)
@@ -42,7 +41,7 @@ func (s *stage) runCase(ctx context.Context, client *mcpserver.Client, p *runtim
 	if !ok {
 		return nil, fmt.Errorf("cases: tool %s: the package has no such tool", c.Tool)
 	}
-	r.declared = declared(c.Hint, t.Definition.Claim)
+	r.claim = t.Definition.Claim
 	before, err := takeSnapshot(s.host)
 	if err != nil {
 		return nil, err
@@ -121,23 +120,7 @@ func detail(r *runtime.Result) string {
 		return string(r.Violation.Operation)
 	}
 	if len(r.Denials) > 0 {
-		d := r.Denials[0]
-		return fmt.Sprintf("%s refused: %s", d.Operation, d.Errno)
+		return string(r.Denials[0].Errno)
 	}
 	return ""
-}
-
-// declared returns the hint on trial with the value that the author gave it.
-func declared(hint string, c capabilities.Claim) string {
-	values := map[string]capabilities.Tri{
-		capabilities.ReadOnlyHint.String():    c.ReadOnly,
-		capabilities.DestructiveHint.String(): c.Destructive,
-		capabilities.IdempotentHint.String():  c.Idempotent,
-		capabilities.OpenWorldHint.String():   c.OpenWorld,
-	}
-	v, ok := values[hint]
-	if !ok {
-		return "-"
-	}
-	return hint + ": " + v.String()
 }

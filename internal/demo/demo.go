@@ -11,7 +11,9 @@ import (
 	"io"
 	"os"
 
+	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/guests"
+	"github.com/sandboxd/sandboxd/internal/build"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
 )
@@ -21,13 +23,15 @@ type Options struct {
 	Out      io.Writer // the table, or the lines of JSON
 	JSON     bool      // a JSON object a case, a line each
 	Colour   bool      // colours in the table
+	Width    int       // columns of the table; 0: 120
 	Cache    string    // folder of built and compiled modules
 	Progress io.Writer // says that something takes its time; nil: nowhere
+	Observer runtime.Observer
 }
 
-// OutcomeLoadError is the outcome of a case whose package did not load. The
+// outcomeLoadError is the outcome of a case whose package did not load. The
 // others are those of package runtime.
-const OutcomeLoadError runtime.Outcome = "load_error"
+const outcomeLoadError runtime.Outcome = "load_error"
 
 // Result is what a case came to. Its JSON form is a line of `demo --json`.
 type Result struct {
@@ -39,12 +43,12 @@ type Result struct {
 	Outcome    runtime.Outcome `json:"outcome"`
 	LeftBehind bool            `json:"left_behind"` // the disk differs from before the call
 
-	declared string   // the hint on trial with its value
-	detail   string   // what was refused or stopped
-	changes  []string // what differs on disk
-	wrong    []string // why it did not end as it should
-	callID   string
-	told     string // the text that the client got
+	claim   capabilities.Claim
+	detail  string   // the operation that was stopped, or how it was refused
+	changes []string // what differs on disk
+	wrong   []string // why it did not end as it should
+	callID  string
+	told    string // the text that the client got
 }
 
 // OK reports whether the case ended as it should.
@@ -93,6 +97,9 @@ func Run(ctx context.Context, o Options) (_ Summary, err error) {
 	var results []*Result
 	for _, name := range guests.Names() {
 		rs, err := s.runPackage(ctx, name)
+		if errors.Is(err, build.ErrNoToolchain) {
+			return sum, fmt.Errorf("demo: it builds its tools from source: %w: install Go 1.26 or later (https://go.dev/dl)", build.ErrNoToolchain)
+		}
 		if err != nil {
 			return sum, fmt.Errorf("package %s: %w", name, err)
 		}

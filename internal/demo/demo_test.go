@@ -3,9 +3,14 @@ package demo_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/sandboxd/sandboxd/internal/build"
 	"github.com/sandboxd/sandboxd/internal/demo"
 )
 
@@ -31,10 +36,45 @@ func TestDemo(t *testing.T) {
 	if err != nil || again != sum {
 		t.Errorf("second run: %+v, %v, first %+v\n%s", again, err, sum, table.String())
 	}
-	for _, want := range []string{"declares", "left on disk", "The client was told:", "The log says:", `"type":"violation"`, "nothing left behind"} {
+	for line := range strings.Lines(table.String()) {
+		if n := utf8.RuneCountInString(line) - 1; n > 120 && !strings.HasPrefix(line, `  {"time":`) {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"Honest tools", "Lying tools", "Escapes", "declares", "on disk", "The client was told:", "The log says:", `"type":"violation"`, "nothing left behind"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in the table:\n%s", want, table.String())
 		}
+	}
+}
+
+// A reader that goes away leaves no folder behind.
+func TestDemoClearsAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds guests")
+	}
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	_, err := demo.Run(t.Context(), demo.Options{Out: gone{}, JSON: true, Cache: t.TempDir()})
+	if !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("%v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(temp, "sandboxd-demo-*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// gone is a pipe whose reader went away.
+type gone struct{}
+
+func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// Without Go the error is short.
+func TestDemoWithoutGo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := demo.Run(t.Context(), demo.Options{Out: gone{}, Cache: t.TempDir()})
+	if !errors.Is(err, build.ErrNoToolchain) || len(err.Error()) > 150 || !strings.Contains(err.Error(), "https://go.dev/dl") {
+		t.Errorf("%v", err)
 	}
 }
 

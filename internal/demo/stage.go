@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -55,14 +54,10 @@ func newStage(ctx context.Context, dir string, o Options) (*stage, error) {
 	if s.log, err = audit.Open(s.state); err != nil {
 		return nil, err
 	}
-	compiling := runtime.Observer{Compile: func(pkg string, bytes int) func() {
-		fmt.Fprintf(o.Progress, "compiling %s, %.1f MB\n", pkg, float64(bytes)/1e6)
-		return nil
-	}}
 	s.engine, err = runtime.New(ctx, runtime.Options{
 		Cache:    compiled(o.Cache),
 		State:    s.state,
-		Observer: runtime.Tee(s.log.Observer(), s.last.observer(), compiling),
+		Observer: runtime.Tee(s.log.Observer(), s.last.observer(), o.Observer),
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.log.Close())

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,30 +12,29 @@ import (
 )
 
 // answer returns what the client gets for a call's result: a result that
-// shares nothing with any other, or an error with a code of JSON-RPC.
-func answer(tool string, r *runtime.Result) (*mcp.CallToolResult, error) {
-	var res *mcp.CallToolResult
+// shares nothing with any other, or an error with a code of JSON-RPC. What a
+// stopped call's output says is the engine's.
+func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, error) {
 	switch r.Outcome {
-	case runtime.OK, runtime.ToolError:
-		res = output(tool, r)
-	case runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
-		res = output(tool, &runtime.Result{Outcome: runtime.ToolError, Output: runtime.Explain(tool, r)})
+	case runtime.OK, runtime.ToolError, runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
 	case runtime.Refused:
 		return nil, refusal(reason(r))
 	case runtime.HostError:
+		s.log.Error("call ended in a fault of the host", "tool", tool, "call", r.CallID, "error", r.Err)
 		return nil, hostFault(r.CallID)
 	default:
+		s.log.Error("call with an unknown outcome", "tool", tool, "call", r.CallID, "outcome", r.Outcome)
 		return nil, hostFault(r.CallID)
 	}
-	if err := annotate(res, r); err != nil {
+	res, err := output(r)
+	if err == nil {
+		err = annotate(res, r)
+	}
+	if err != nil {
+		s.log.Error("result cannot be sent", "tool", tool, "call", r.CallID, "error", err)
 		return nil, hostFault(r.CallID)
 	}
 	return res, nil
-}
-
-// failure returns a result with isError whose only content is the text.
-func failure(text string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // reason returns what the engine says about a refusal. No guest has run then,
@@ -85,26 +83,20 @@ func annotate(res *mcp.CallToolResult, r *runtime.Result) error {
 	return nil
 }
 
-// output returns what is in the result's output.
-func output(tool string, r *runtime.Result) *mcp.CallToolResult {
-	res := &mcp.CallToolResult{IsError: r.Outcome == runtime.ToolError || r.Output.IsError, Meta: guestMeta(r.Output.Meta)}
+// output returns what is in the result's output. The engine has checked it: an
+// error is a fault of the host.
+func output(r *runtime.Result) (*mcp.CallToolResult, error) {
+	res := &mcp.CallToolResult{IsError: r.Outcome != runtime.OK || r.Output.IsError, Meta: guestMeta(r.Output.Meta)}
 	content, err := contents(r.Output.Content)
-	if err == nil && len(r.Output.StructuredContent) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	res.Content = content
+	if len(r.Output.StructuredContent) > 0 {
 		if !json.Valid(r.Output.StructuredContent) {
-			err = errors.New("structuredContent: not JSON")
+			return nil, errors.New("structuredContent: not JSON")
 		}
 		res.StructuredContent = slices.Clone(r.Output.StructuredContent)
 	}
-	if err != nil {
-		return failure(unreadable(tool, r))
-	}
-	res.Content = content
-	return res
-}
-
-func unreadable(tool string, r *runtime.Result) string {
-	if r.Committed {
-		return fmt.Sprintf("%s gave an answer that is not a valid MCP tool result. What it did was saved.", tool)
-	}
-	return fmt.Sprintf("%s gave an answer that is not a valid MCP tool result. Nothing was saved.", tool)
+	return res, nil
 }

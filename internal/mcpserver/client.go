@@ -42,35 +42,6 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Listed is a tool as a client sees it.
-type Listed struct {
-	Name  string
-	Title string
-	Hints capabilities.Effective // as listed, the specification's defaults filled in
-}
-
-// Tools returns the list of tools, in the order in which the server gives it.
-func (c *Client) Tools(ctx context.Context) ([]Listed, error) {
-	var out []Listed
-	for t, err := range c.session.Tools(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		l := Listed{Name: t.Name, Title: t.Title, Hints: capabilities.Claim{}.Effective()}
-		if a := t.Annotations; a != nil {
-			l.Hints.ReadOnly, l.Hints.Idempotent = a.ReadOnlyHint, a.IdempotentHint
-			if a.DestructiveHint != nil {
-				l.Hints.Destructive = *a.DestructiveHint
-			}
-			if a.OpenWorldHint != nil {
-				l.Hints.OpenWorld = *a.OpenWorldHint
-			}
-		}
-		out = append(out, l)
-	}
-	return out, nil
-}
-
 // Reply is the result of a call as a client sees it.
 type Reply struct {
 	Text      string // of all text contents, a line each

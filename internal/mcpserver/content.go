@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/sandboxd/sandboxd/runtime"
 )
 
 // contents converts content blocks. It refuses what a tool's result may not
@@ -76,16 +74,13 @@ func guestMeta(m map[string]json.RawMessage) mcp.Meta {
 	return out
 }
 
-// reserved reports whether a _meta key belongs to this project or to the
-// protocol: under 2026-07-28 a result's server identity is such a key, and the
-// SDK keeps one that is there already.
+// reserved reports whether a _meta key belongs to the protocol: under 2026-07-28
+// a result's server identity is such a key, and the SDK keeps one that is there
+// already. The project's own keys were dropped by the engine.
 func reserved(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	if !found {
 		return false
-	}
-	if strings.EqualFold(prefix+"/", runtime.MetaPrefix) {
-		return true
 	}
 	labels := strings.Split(strings.ToLower(prefix), ".")
 	return len(labels) > 1 && (labels[1] == "mcp" || labels[1] == "modelcontextprotocol")

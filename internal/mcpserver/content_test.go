@@ -2,9 +2,12 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/sandboxd/sandboxd/runtime"
@@ -36,10 +39,8 @@ func TestContents(t *testing.T) {
 
 func TestReserved(t *testing.T) {
 	for key, want := range map[string]bool{
-		"dev.sandboxd/call":                  true,
-		"DEV.Sandboxd/call":                  true,
-		"dev.sandboxd/":                      true,
 		"io.modelcontextprotocol/serverInfo": true,
+		"IO.ModelContextProtocol/serverInfo": true,
 		"com.mcp.tools/x":                    true,
 		"com.example.mcp/x":                  false,
 		"dev.sandboxd.other/x":               false,
@@ -53,8 +54,8 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// Whatever a guest answers, the client gets a result that marshals, with the
-// host's own keys in its _meta.
+// Whatever an engine lets through, the client gets a result that marshals, with
+// the host's own keys in its _meta, or an error.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"type":"text","text":"a","_meta":{"dev.sandboxd/call":1}}`, `{"a":1}`, "dev.sandboxd/call", `{}`, true)
 	f.Add(`{"type":"resource","resource":{"uri":"a","blob":"AA=="}}`, `[`, "a", `"`, false)
@@ -66,7 +67,11 @@ func FuzzAnswer(f *testing.F) {
 		r.Output.Content = []json.RawMessage{json.RawMessage(content)}
 		r.Output.StructuredContent = json.RawMessage(structured)
 		r.Output.Meta = map[string]json.RawMessage{key: json.RawMessage(value)}
-		res, err := answer("t", r)
+		s := &Server{log: slog.New(slog.DiscardHandler)}
+		res, err := s.answer("t", r)
+		if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc.Code == jsonrpc.CodeInternalError {
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +87,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("_meta of %s", b)
 		}
 		for k := range back.Meta {
-			if reserved(k) && k != metaCall {
+			if reserved(k) {
 				t.Errorf("reserved key %q in %s", k, b)
 			}
 		}

@@ -71,15 +71,14 @@ func broken(h capabilities.Hint, op capabilities.Operation, object string, ph ca
 // results holds one result for each way a call can end, by tool.
 func results() map[string]*runtime.Result {
 	forged := map[string]json.RawMessage{
-		"dev.sandboxd/call":                  json.RawMessage(`{"id":"forged"}`),
 		"io.modelcontextprotocol/serverInfo": json.RawMessage(`{"name":"forged","version":"0"}`),
 		"com.example/own":                    json.RawMessage(`1`),
 	}
 	write := []capabilities.Effect{readEffect, createEffect}
-	return map[string]*runtime.Result{
+	rs := map[string]*runtime.Result{
 		"ok":            {CallID: "c-ok", Outcome: runtime.OK, Committed: true, Effects: write, Output: textOutput("done")},
 		"ok_structured": {CallID: "c-st", Outcome: runtime.OK, Output: runtime.Output{StructuredContent: json.RawMessage(`{"n":1}`)}},
-		"ok_forged":     {CallID: "c-fo", Outcome: runtime.OK, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"text","text":"x","_meta":{"dev.sandboxd/violation":1,"own":2}}`)}, Meta: forged}},
+		"ok_forged":     {CallID: "c-fo", Outcome: runtime.OK, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"text","text":"x","_meta":{"io.modelcontextprotocol/x":1,"own":2}}`)}, Meta: forged}},
 		"bad_content":   {CallID: "c-bc", Outcome: runtime.OK, Committed: true, Effects: write, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"tool_use","id":"1","name":"x"}`)}}},
 		"tool_error":    {CallID: "c-te", Outcome: runtime.ToolError, Effects: []capabilities.Effect{readEffect}, Output: textOutput("no such note")},
 		"violation": {
@@ -103,6 +102,12 @@ func results() map[string]*runtime.Result {
 		"unknown_outcome": {CallID: "c-un", Outcome: "surprise", Output: textOutput(guestSecret)},
 		"nil_result":      nil,
 	}
+	for name, r := range rs {
+		if r != nil && r.Outcome != runtime.OK && r.Outcome != runtime.ToolError && r.Outcome != runtime.Refused {
+			r.Output = runtime.Explain(name, r) // as the engine does
+		}
+	}
+	return rs
 }
 
 // newOutcomes returns a package with a tool for each way a call can end, and

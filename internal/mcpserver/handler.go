@@ -29,10 +29,7 @@ func (s *Server) handler(e *entry) mcp.ToolHandler {
 			s.log.Error("call without a result", "tool", e.name)
 			return nil, hostFault("")
 		}
-		if r.Outcome == runtime.HostError {
-			s.log.Error("call ended in a fault of the host", "tool", e.name, "call", r.CallID, "error", r.Err)
-		}
-		return answer(e.name, r)
+		return s.answer(e.name, r)
 	}
 }
 

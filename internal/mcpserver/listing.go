@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,9 +21,6 @@ const (
 
 	modeEnforce = "enforce"
 )
-
-// toolName is what MCP allows as a tool's name (2025-11-25, server/tools.mdx).
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // entry is one tool as it is served.
 type entry struct {
@@ -52,7 +48,7 @@ func entries(ps []Package) ([]*entry, error) {
 			if o := seen[e.name]; o != nil {
 				return nil, collision(o, e)
 			}
-			if !toolName.MatchString(e.name) {
+			if !tool.ValidToolName(e.name) {
 				return nil, fmt.Errorf("package %s: tool %q: name is not of letters, digits, _ . - and 1 to 128 long", p.Name(), e.name)
 			}
 			seen[e.name] = e
@@ -64,9 +60,9 @@ func entries(ps []Package) ([]*entry, error) {
 
 func collision(a, b *entry) error {
 	if a.pkg.Name() == b.pkg.Name() {
-		return fmt.Errorf("tool %s: two packages are named %s; give one of them another name with `as:` in sandboxd.yaml", a.name, a.pkg.Name())
+		return fmt.Errorf("tool %s: two packages are named %s; rename one in its tool.yaml, or serve them apart", a.name, a.pkg.Name())
 	}
-	return fmt.Errorf("tool %s: packages %s and %s both have it; give one of them a prefix with `as:` in sandboxd.yaml", a.name, a.pkg.Name(), b.pkg.Name())
+	return fmt.Errorf("tool %s: packages %s and %s both have it; rename one in its tool.yaml, or serve them apart", a.name, a.pkg.Name(), b.pkg.Name())
 }
 
 // enforcement is what _meta says about a tool.

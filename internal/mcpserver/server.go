@@ -14,15 +14,10 @@ import (
 	"github.com/sandboxd/sandboxd/tool"
 )
 
-// Caller runs one call of a package's tool and returns what it came to.
-type Caller interface {
-	Call(ctx context.Context, r runtime.Request) *runtime.Result
-}
-
 // Package is what the server needs of a loaded package; [*runtime.Package] is
 // one.
 type Package interface {
-	Caller
+	Call(ctx context.Context, r runtime.Request) *runtime.Result
 	Name() string
 	Source() *tool.Package
 	Tools() []*runtime.Tool
@@ -55,8 +50,8 @@ type Server struct {
 }
 
 // New returns a server of the packages' tools. It refuses tools that MCP has no
-// room for, and two tools of one name: a package that the operator named with
-// `as:` gets that name as a prefix then, other collisions are errors.
+// room for, and two tools of one name: a package that the operator gave another
+// name gets that name as a prefix then, other collisions are errors.
 func New(o Options) (*Server, error) {
 	if o.Version == "" {
 		o.Version = "devel"

@@ -48,6 +48,7 @@ func verbs() []mutant {
 	single("link", "return denied(CapLink, EPERM)", "return Verdict{Decision: Allow}")
 	single("escape", "	case a.Escape:\n		return denied(CapVolume, EACCES)", "	case a.Escape:\n		return Verdict{Decision: Allow}")
 	single("read access only", "return denied(CapVolumeWrite, EROFS)\n	case NoAccess:", "return Verdict{Decision: Allow}\n	case NoAccess:")
+	single("not granted is no violation", "if access == NoAccess {\n		return denied(CapVolume, EACCES)\n	}", "")
 	single("tentative", "if a.Tentative && a.Operation == OpWrite || g.optional", "if g.optional")
 	ms = append(ms,
 		mutant{
@@ -91,6 +92,13 @@ var fileRules = []mutant{
 	rule("escape denied", "volume.go", "return v.ledger.Attempt(capabilities.Attempt{Operation: op, Object: object, Volume: v.name, Escape: true})", "return capabilities.EACCES"),
 	rule("target outside not shown", "link.go", "if h.leaves(p, target) {", "if false {"),
 	rule("sealed or not granted", "handle.go", "case h.volume.barred():\n		return volume.Place{}, h.volume.refuse(op, h.asked(name))", "case h.volume.Sealed() && false:"),
+	rule("descriptor of a volume not granted", "handle.go", "case h.volume.barred():\n		return h.volume.refuse(op, h.object())", ""),
+	rule("descriptor closed", "handle.go", "	case h.closed:\n		return capabilities.EBADF\n	case h.volume.barred():\n		return h.volume.refuse(op, h.object())", "	case h.volume.barred():\n		return h.volume.refuse(op, h.object())"),
+	rule("rename from a volume not granted", "rename.go", "case h.volume.barred():\n		return h.volume.refuse(capabilities.OpRename, h.asked(path))", "case false:"),
+	rule("rename to a volume not granted", "rename.go", "case to.volume.barred():\n		return to.volume.refuse(capabilities.OpRename, to.asked(newPath))", "case false:"),
+	rule("scratch is no environment", "volume.go", "if v.scratch {\n		return nil\n	}", ""),
+	rule("law asked for reads", "volume.go", "visible: look.Decision == capabilities.Allow,", "visible: look.Decision != 9,"),
+	rule("law asked on a volume not granted", "volume.go", "if err := v.attempt(op, object); err != nil {\n		return err\n	}\n	return capabilities.EACCES", "return capabilities.EACCES"),
 	{name: "volume/.. above the root", file: "capabilities/volume/walk.go", old: "case p.Name == \"..\" && p.Parent == o.root:\n		return ErrEscape", new: "case p.Name == \"..\" && p.Parent == o.root:\n		p.Node = o.root", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/absolute path", file: "capabilities/volume/walk.go", old: "if path[0] == '/' {\n		return Place{}, ErrEscape", new: "if path = strings.TrimLeft(path, \"/\"); path == \"\" {\n		return Place{}, ErrEscape", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/absolute link", file: "capabilities/volume/walk.go", old: "case target[0] == '/':\n		return \"\", ErrEscape", new: "case target[0] == '/':\n		return strings.TrimLeft(target, \"/\"), nil", pkg: "./capabilities/volume", run: "."},
@@ -123,6 +131,14 @@ var abi = []mutant{
 	function("fd_pwrite", "io.go", "return writeAt(d, b, int64(a[3]), done)", "return len(b), nil"),
 	function("sock_*", "proc.go", "err := p.ledger.Attempt(capabilities.Attempt{Operation: capabilities.OpSocket, Object: \"socket\"})", "_, err := capabilities.OpSocket, error(nil)"),
 	function("violation stops", "stop.go", "if _, ok := errors.AsType[*capabilities.Violation](err); ok {\n		return true\n	}", ""),
+	function("deadline", "host.go", "		p.check(ctx)\n", ""),
+	function("deadline, random_get", "proc.go", "		p.check(ctx)\n", ""),
+	function("deadline, reads", "io.go", "p.check(ctx)\n		if off > math", "if off > math"),
+	function("deadline, writes", "io.go", "p.check(ctx)\n		k, err := put(b, n)", "k, err := put(b, n)"),
+	function("deadline, pieces", "memory.go", "for ; len(b) > maxPiece; b = b[maxPiece:] {", "for ; len(b) > 1<<40; b = b[maxPiece:] {"),
+	function("deadline, fd_readdir", "readdir.go", "			p.check(ctx)\n", ""),
+	function("deadline, standard input", "stdin.go", "case <-ctx.Done():\n		p.check(ctx)", "case <-context.Background().Done():\n		p.check(ctx)"),
+	function("listings are bounded", "readdir.go", "len(p.listings) > maxListings || total > maxListed", "total > 1<<30"),
 	function("stopped stays stopped", "host.go", "if p.stop != nil {\n			panic(p.stop)\n		}", ""),
 }
 
@@ -132,14 +148,18 @@ func step(name, file, old, new string) mutant {
 
 // transactions are the engine's own checks.
 var transactions = []mutant{
-	step("violation decides the outcome", "classify.go", "case len(c.ledger.Violations()) > 0 || errors.Is(stop, capabilities.ErrViolation):", "case errors.Is(stop, capabilities.ErrViolation) && false:"),
-	step("only a good end commits", "call.go", "if r.Outcome == OK {\n		c.commit(ctx, r)", "if true {\n		c.commit(ctx, r)"),
-	step("dry run", "call.go", "if err == nil && !c.dryRun {", "if err == nil {"),
-	step("start-up code is sealed", "process.go", "mounts = append(mounts, files.Sealed(r.Name, r.Path))", "mounts = append(mounts, files.Scratch(r.Path, volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 10}}), ledger))"),
-	step("start-up code has no authority", "process.go", "ledger := capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})", "ledger := capabilities.NewLedger(capabilities.Grant{Claim: capabilities.Claim{}.Effective()}, capabilities.Notify{})"),
+	step("violation decides the outcome", "execution.go", "case len(x.ledger.Violations()) > 0 || errors.Is(err, capabilities.ErrViolation):", "case errors.Is(err, capabilities.ErrViolation) && false:"),
+	step("only a good end commits", "call.go", "if r.Outcome == OK {\n		r.Committed,", "if true {\n		r.Committed,"),
+	step("dry run", "execution.go", "if dryRun {", "if false {"),
+	step("start-up code is sealed", "process.go", "mounts = append(mounts, files.Sealed(r.Name, r.Path))", "mounts = append(mounts, files.Scratch(r.Path, volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 10}}), l))"),
+	step("start-up code has no authority", "start.go", "capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})", "capabilities.NewLedger(capabilities.Grant{Claim: capabilities.Claim{}.Effective()}, capabilities.Notify{})"),
+	step("start-up code is in the call's record", "call.go", "c.pkg.sealed(&c.stderr, c.ledger)", "c.pkg.sealed(&c.stderr, capabilities.NewLedger(capabilities.Grant{Claim: c.ledger.Grant().Claim}, capabilities.Notify{}))"),
 	step("memory limit", "memory.go", "if size > m.limit {", "if false {"),
 	step("output limit", "buffer.go", "if len(p) > c.limit-c.Len() {", "if false {"),
-	step("imports are checked", "link.go", "if module != wasiModule {", "if false {"),
+	step("imports from elsewhere", "link.go", "if i.Module != wasi.ModuleName {", "if false {"),
+	step("signatures of imports", "link.go", "if !sameTypes(i.Type.Params, params) || !sameTypes(i.Type.Results, results) {", "if len(params) < len(results) && !sameTypes(i.Type.Results, results) {"),
+	step("folders of the host", "volumes.go", "if overlap(dir, own) {", "if false {"),
+	step("owner of a managed volume", "owner.go", "case string(owner) != o.source:", "case false:"),
 	step("listed is enforced", "package.go", "Listed:     e.Listed(Judges()),", "Listed:     e,"),
 	step("reserved _meta", "output.go", "return strings.HasPrefix(strings.ToLower(key), MetaPrefix)", "return key == \"\""),
 	{name: "volume/guards hold", file: "capabilities/volume/check.go", old: "if !st.Same(g.Stamp) {", new: "if false {", pkg: "./capabilities/volume", run: "."},

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -39,9 +40,27 @@ func TestMutants(t *testing.T) {
 				t.Fatalf("%s: the check occurs %d times, want once:\n%s", m.file, n, m.old)
 			}
 			if *all {
+				green(t, root, m)
 				kill(t, root, m, strings.Replace(source, m.old, m.new, 1))
 			}
 		})
+	}
+}
+
+// baselines holds, for each package and pattern, the one run of the tests on
+// the sources as they are.
+var baselines sync.Map
+
+// green fails the test where the mutant's tests fail without it too: what they
+// say about the mutant would say nothing.
+func green(t *testing.T, root string, m mutant) {
+	t.Helper()
+	run, _ := baselines.LoadOrStore(m.pkg+" "+m.run, sync.OnceValues(func() (string, error) {
+		return goCommand(root, "test", "-count=1", "-short", "-run", m.run, m.pkg)
+	}))
+	out, err := run.(func() (string, error))()
+	if err != nil || strings.Contains(out, "no tests to run") {
+		t.Fatalf("the tests that should notice are not green without the mutant: %v\n%s", err, out)
 	}
 }
 

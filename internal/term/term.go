@@ -14,19 +14,19 @@ import (
 // misled by written as an escape, such as \x1b or \u202e. Line ends and tabs
 // stay.
 func Text(s string) string {
-	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && hidden(r) })
+	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && Hidden(r) })
 }
 
 // Line is Text for a place that holds one line: line ends and tabs are escaped
 // too.
-func Line(s string) string { return escape(s, hidden) }
+func Line(s string) string { return escape(s, Hidden) }
 
 // JSON returns a JSON text with the same meaning and with every such character
 // written as JSON's own escape.
 func JSON(b []byte) []byte {
 	clean := true
 	for _, r := range string(b) {
-		if r != '\n' && r != '\t' && r != '\r' && hidden(r) {
+		if r != '\n' && r != '\t' && r != '\r' && Hidden(r) {
 			clean = false
 			break
 		}
@@ -37,7 +37,7 @@ func JSON(b []byte) []byte {
 	var out []byte
 	for _, r := range string(b) {
 		switch {
-		case r == '\n', r == '\t', r == '\r', !hidden(r):
+		case r == '\n', r == '\t', r == '\r', !Hidden(r):
 			out = utf8.AppendRune(out, r)
 		case r > 0xFFFF:
 			r -= 0x10000
@@ -76,11 +76,42 @@ func invalidAt(s string, i int) bool {
 	return size == 1
 }
 
-// hidden reports whether a character is a control (C0, C1, DEL), a format
-// character (bidirectional marks, joiners, tags), a line or paragraph
-// separator, or of private use. The joiners of Persian, Hindi and emoji are not:
-// they neither turn nor move anything.
-func hidden(r rune) bool {
+// Hidden reports whether a character can mislead a reader or steer a terminal: a
+// control (C0, C1, DEL; line ends and tabs too), a format character
+// (bidirectional marks, joiners, tags), a line or paragraph separator, one of
+// private use, a filler that shows as nothing, or no character at all. The
+// joiners of Persian, Hindi and emoji are not: they neither turn nor move
+// anything.
+func Hidden(r rune) bool {
 	const nonJoiner, joiner = '\u200c', '\u200d'
-	return r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
+	switch {
+	case r == nonJoiner, r == joiner:
+		return false
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co):
+		return true
+	case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0:
+		return true
+	case r >= 0xe0000 && r <= 0xe0fff, r >= 0x180b && r <= 0x180f:
+		return true
+	}
+	return r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef
+}
+
+// Red, Green, Yellow, Magenta, Cyan and Bold are styles of terminals (ECMA-48,
+// SGR).
+const (
+	Bold    = "1"
+	Red     = "31"
+	Green   = "32"
+	Yellow  = "33"
+	Magenta = "35"
+	Cyan    = "36"
+)
+
+// Paint returns s in a style where on says so.
+func Paint(on bool, style, s string) string {
+	if !on {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }

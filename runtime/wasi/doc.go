@@ -13,6 +13,9 @@
 // [*ExitError], [*InterruptError], and one that matches [volume.ErrConflict]
 // when the files changed while the guest read them.
 //
+// A context that has ended stops the guest at its next call, and in the middle of
+// a call that moves many bytes, waits for a clock or for input that may block.
+//
 // Pointers, lengths and descriptors come from an untrusted guest. Each is
 // checked before anything is done, and nothing is allocated by a length that
 // was not checked against the guest's own memory or a constant.

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
 func TestSeek(t *testing.T) {
@@ -85,10 +88,10 @@ func TestLowest(t *testing.T) {
 	c.want(eBADF, "fd_prestat_get", fdScratch, atResult)
 }
 
-// TestTooMany: a call has at most 1024 descriptors.
+// TestTooMany: a call has at most 1024 descriptors besides its two volumes.
 func TestTooMany(t *testing.T) {
 	c := begin(t, writer, Options{})
-	for fd := fdScratch + 1; fd < maxDescriptors; fd++ {
+	for fd := fdScratch + 1; fd < maxDescriptors+2; fd++ {
 		if got := c.mustOpen(fdVolume, "file", 0, rightRead, 0); got != uint64(fd) {
 			t.Fatalf("descriptor %d, want %d", got, fd)
 		}
@@ -103,6 +106,33 @@ func TestTooMany(t *testing.T) {
 	}
 	c.process.Close()
 	c.want(eBADF, "fd_close", 700)
+}
+
+// TestManyVolumes: all volumes are opened, however many there are, and take
+// nothing from what the guest can open.
+func TestManyVolumes(t *testing.T) {
+	const many = 3 * maxDescriptors
+	l := writer.ledger()
+	o := Options{Ledger: l}
+	for i := range many {
+		tree := volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 10}})
+		o.Volumes = append(o.Volumes, files.Scratch(fmt.Sprintf("/%04d", i), tree, l))
+	}
+	g := start(t, o)
+	for i := range uint64(many) {
+		g.ok("fd_prestat_get", fdVolume+i, atResult)
+		g.ok("fd_prestat_dir_name", fdVolume+i, atPath, 5)
+		if name := string(g.bytes(atPath, 5)); name != fmt.Sprintf("/%04d", i) {
+			t.Fatalf("volume %d is at %s", i, name)
+		}
+	}
+	g.want(eBADF, "fd_prestat_get", fdVolume+many, atResult)
+	for range maxDescriptors - fdVolume {
+		g.mustOpen(fdVolume+many-1, "file", openCreate, rightRead, 0)
+	}
+	if _, e := g.open(fdVolume, "file", openCreate, rightRead, 0); e != eMFILE {
+		t.Errorf("errno %d", e)
+	}
 }
 
 // TestReleased: closing a descriptor, and the process, gives back the host's.

@@ -31,7 +31,7 @@ type guest struct {
 // forwarder returns a module that imports all functions and exports a function
 // of the same name for each. Without a memory it cannot be given a pointer.
 func forwarder(noMemory bool) []byte {
-	m := wasmtest.Module{Memory: [2]uint32{1, 16}, NoMemory: noMemory}
+	m := wasmtest.Module{Memory: [2]uint32{1, 64}, NoMemory: noMemory}
 	for _, s := range interfaceSignatures {
 		params, results := s.types()
 		m.Funcs = append(m.Funcs, wasmtest.Func{Import: ModuleName, Name: s.name, Params: params, Results: results})

@@ -2,7 +2,6 @@ package wasi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math"
 
@@ -12,7 +11,7 @@ import (
 const flagAppend = 1 << 0 // fdflags
 
 // fdRead reads into iovecs from the descriptor's offset on, and moves it.
-func fdRead(_ context.Context, p *Process, m memory, a []uint64) errno {
+func fdRead(ctx context.Context, p *Process, m memory, a []uint64) errno {
 	d, e := p.get(a[0], rightRead)
 	if e != success {
 		return e
@@ -23,16 +22,16 @@ func fdRead(_ context.Context, p *Process, m memory, a []uint64) errno {
 	}
 	var n int
 	if d.file == nil {
-		n, e = p.readStream(d.stream, buffers)
+		n, e = p.readStream(ctx, d.stream, buffers)
 	} else {
-		n, e = p.read(d, buffers, d.offset)
+		n, e = p.read(ctx, d, buffers, d.offset)
 		d.offset += int64(n)
 	}
 	return finish(out, n, e)
 }
 
 // fdPread reads into iovecs from a given offset on.
-func fdPread(_ context.Context, p *Process, m memory, a []uint64) errno {
+func fdPread(ctx context.Context, p *Process, m memory, a []uint64) errno {
 	d, e := p.get(a[0], rightRead|rightSeek)
 	if e != success {
 		return e
@@ -47,13 +46,13 @@ func fdPread(_ context.Context, p *Process, m memory, a []uint64) errno {
 	if a[3] > math.MaxInt64 {
 		return eINVAL
 	}
-	n, e := p.read(d, buffers, int64(a[3]))
+	n, e := p.read(ctx, d, buffers, int64(a[3]))
 	return finish(out, n, e)
 }
 
 // fdWrite writes iovecs at the descriptor's offset, or at the end of the file
 // when it appends, and moves the offset behind them.
-func fdWrite(_ context.Context, p *Process, m memory, a []uint64) errno {
+func fdWrite(ctx context.Context, p *Process, m memory, a []uint64) errno {
 	d, e := p.get(a[0], rightWrite)
 	if e != success {
 		return e
@@ -65,9 +64,9 @@ func fdWrite(_ context.Context, p *Process, m memory, a []uint64) errno {
 	var n int
 	switch {
 	case d.file == nil:
-		n, e = p.writeStream(d.stream, buffers)
+		n, e = p.writeStream(ctx, d.stream, buffers)
 	case d.flags&flagAppend != 0:
-		n, e = p.write(buffers, func(b []byte, _ int) (int, error) {
+		n, e = p.write(ctx, buffers, func(b []byte, _ int) (int, error) {
 			n, end, err := d.file.Append(b)
 			if n > 0 {
 				d.offset = end
@@ -75,7 +74,7 @@ func fdWrite(_ context.Context, p *Process, m memory, a []uint64) errno {
 			return n, err
 		})
 	default:
-		n, e = p.write(buffers, func(b []byte, done int) (int, error) {
+		n, e = p.write(ctx, buffers, func(b []byte, done int) (int, error) {
 			return writeAt(d, b, d.offset, done)
 		})
 		d.offset += int64(n)
@@ -85,7 +84,7 @@ func fdWrite(_ context.Context, p *Process, m memory, a []uint64) errno {
 
 // fdPwrite writes iovecs at a given offset, also to a file that appends
 // (POSIX pwrite).
-func fdPwrite(_ context.Context, p *Process, m memory, a []uint64) errno {
+func fdPwrite(ctx context.Context, p *Process, m memory, a []uint64) errno {
 	d, e := p.get(a[0], rightWrite|rightSeek)
 	if e != success {
 		return e
@@ -100,7 +99,7 @@ func fdPwrite(_ context.Context, p *Process, m memory, a []uint64) errno {
 	if a[3] > math.MaxInt64 {
 		return eINVAL
 	}
-	n, e := p.write(buffers, func(b []byte, done int) (int, error) {
+	n, e := p.write(ctx, buffers, func(b []byte, done int) (int, error) {
 		return writeAt(d, b, int64(a[3]), done)
 	})
 	return finish(out, n, e)
@@ -131,12 +130,13 @@ func finish(out []byte, n int, e errno) errno {
 	return success
 }
 
-func (p *Process) read(d *descriptor, buffers [][]byte, off int64) (int, errno) {
+func (p *Process) read(ctx context.Context, d *descriptor, buffers [][]byte, off int64) (int, errno) {
 	if len(buffers) == 0 {
 		buffers = [][]byte{nil} // what an empty read is refused for does not depend on the count
 	}
 	var n int
 	for _, b := range buffers {
+		p.check(ctx)
 		if off > math.MaxInt64-int64(n) {
 			return n, eINVAL
 		}
@@ -149,36 +149,15 @@ func (p *Process) read(d *descriptor, buffers [][]byte, off int64) (int, errno) 
 	return n, success
 }
 
-// readStream fills the first buffer that is not empty, as far as input is
-// there: waiting for more could be for ever.
-func (p *Process) readStream(s stream, buffers [][]byte) (int, errno) {
-	if s != stdin {
-		return 0, eBADF
-	}
-	for _, b := range buffers {
-		if len(b) == 0 {
-			continue
-		}
-		if p.stdin == nil {
-			return 0, success
-		}
-		n, err := io.ReadAtLeast(p.stdin, b, 1)
-		if err == nil || errors.Is(err, io.EOF) {
-			return n, success
-		}
-		return n, p.result(err)
-	}
-	return 0, success
-}
-
 // write hands the buffers to put, with the count of bytes before each, until
 // one is not taken whole.
-func (p *Process) write(buffers [][]byte, put func(b []byte, done int) (int, error)) (int, errno) {
+func (p *Process) write(ctx context.Context, buffers [][]byte, put func(b []byte, done int) (int, error)) (int, errno) {
 	var n int
 	for _, b := range buffers {
 		if len(b) == 0 {
 			continue
 		}
+		p.check(ctx)
 		k, err := put(b, n)
 		n += k
 		if err != nil || k < len(b) {
@@ -199,7 +178,7 @@ func writeAt(d *descriptor, b []byte, off int64, done int) (int, error) {
 	return d.file.WriteAt(b, off+int64(done))
 }
 
-func (p *Process) writeStream(s stream, buffers [][]byte) (int, errno) {
+func (p *Process) writeStream(ctx context.Context, s stream, buffers [][]byte) (int, errno) {
 	var w io.Writer
 	switch s {
 	case stdout:
@@ -209,7 +188,7 @@ func (p *Process) writeStream(s stream, buffers [][]byte) (int, errno) {
 	case stdin, noStream:
 		return 0, eBADF
 	}
-	return p.write(buffers, func(b []byte, _ int) (int, error) {
+	return p.write(ctx, buffers, func(b []byte, _ int) (int, error) {
 		if w == nil || len(b) == 0 {
 			return len(b), nil
 		}

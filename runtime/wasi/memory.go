@@ -11,6 +11,10 @@ import (
 const (
 	maxVectors = 1024 // iovecs in one call (POSIX IOV_MAX)
 	maxPath    = 4096 // bytes of a path (POSIX PATH_MAX)
+
+	// maxPiece is how many bytes are moved before the context is looked at
+	// again: no single call holds up a deadline by more than that takes.
+	maxPiece = 1 << 20
 )
 
 var le = binary.LittleEndian
@@ -51,7 +55,8 @@ func (m memory) path(ptr, n uint64) (string, errno) {
 	return string(b), success
 }
 
-// vectors returns views of the buffers that n iovecs at ptr describe:
+// vectors returns views of the buffers that n iovecs at ptr describe, those of
+// more than 1 MiB in pieces:
 //
 //	ptr               ptr+8
 //	 +-------+-------+-------+-------+ ...
@@ -71,18 +76,20 @@ func (m memory) vectors(dst [][]byte, ptr, n uint64) ([][]byte, errno) {
 	if !ok {
 		return nil, eFAULT
 	}
-	var sum uint64
+	all, sum := m.size(), uint64(0)
 	for ; len(list) > 0; list = list[8:] {
 		size := uint64(le.Uint32(list[4:]))
 		b, ok := m.bytes(uint64(le.Uint32(list)), size)
 		if !ok {
 			return nil, eFAULT
 		}
-		sum += size
+		if sum += size; sum > all {
+			return nil, eINVAL
+		}
+		for ; len(b) > maxPiece; b = b[maxPiece:] {
+			dst = append(dst, b[:maxPiece])
+		}
 		dst = append(dst, b)
-	}
-	if sum > m.size() {
-		return nil, eINVAL
 	}
 	return dst, success
 }

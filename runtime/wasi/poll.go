@@ -143,16 +143,14 @@ func (p *Process) await(ctx context.Context, list []subscription) {
 		}
 	}
 	if shortest > 0 {
-		t := time.NewTimer(shortest)
+		t := p.timer(shortest)
 		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 		}
 	}
-	if ctx.Err() != nil {
-		p.raise(&InterruptError{Cause: context.Cause(ctx)})
-	}
+	p.check(ctx)
 	for i := range list {
 		if list[i].wait <= shortest {
 			list[i].ready = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	goruntime "runtime"
+	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
@@ -24,15 +25,17 @@ func schedYield(context.Context, *Process, memory, []uint64) errno {
 	return success
 }
 
-// randomGet fills the guest's buffer, which bounds the work by the size of its
-// memory.
-func randomGet(_ context.Context, p *Process, m memory, a []uint64) errno {
+// randomGet fills the guest's buffer.
+func randomGet(ctx context.Context, p *Process, m memory, a []uint64) errno {
 	b, ok := m.bytes(low(a[0]), low(a[1]))
 	if !ok {
 		return eFAULT
 	}
-	if _, err := io.ReadFull(p.random, b); err != nil {
-		return eIO
+	for piece := range slices.Chunk(b, maxPiece) {
+		p.check(ctx)
+		if _, err := io.ReadFull(p.random, piece); err != nil {
+			return eIO
+		}
 	}
 	return success
 }

@@ -18,13 +18,23 @@ type Options struct {
 	Args []string // the program's name first; without NUL bytes
 	Env  []string // "KEY=value"; without NUL bytes
 
-	Stdin  io.Reader // nil: at its end
+	Stdin io.Reader // nil: at its end
+
+	// StdinBlocks says that a Read of Stdin may wait, as one of a terminal or a
+	// pipe does. Each is then done in a goroutine, and the end of the context
+	// stops a guest that waits for it. The goroutine stays until Read returns,
+	// and what that brings is lost; one that never returns keeps it for ever.
+	// Without StdinBlocks, for what is in memory, Read is called directly.
+	StdinBlocks bool
+
+	// Stdout and Stderr are called directly: while a Write waits, nothing stops
+	// the guest. It is handed at most 1 MiB at a time.
 	Stdout io.Writer // nil: dropped. A *OutputLimitError that it returns stops the guest
 	Stderr io.Writer // nil: dropped. Its errors are not told to the guest
 
 	// Volumes are opened before the guest starts, at their mounts: the
-	// descriptors from 3 on, in this order, scratch last by convention. There
-	// can be 1021.
+	// descriptors from 3 on, in this order, scratch last by convention. They
+	// do not count against what the guest can open.
 	Volumes []*files.Volume
 
 	Ledger *capabilities.Ledger // judges sockets; nil: one that grants nothing
@@ -40,11 +50,13 @@ type Options struct {
 type Process struct {
 	args, env      []string
 	stdin          io.Reader
+	stdinBlocks    bool
 	stdout, stderr io.Writer
 	ledger         *capabilities.Ledger
 	random         io.Reader
 	now            func() time.Time
 	monotonic      func() time.Duration
+	timer          func(time.Duration) *time.Timer // what poll_oneoff waits by
 	table          table
 	volumes        []*files.Volume
 	stop           error
@@ -53,6 +65,7 @@ type Process struct {
 	memory        memory
 	buffers       [][]byte       // reused by reads and writes
 	subscriptions []subscription // reused by poll_oneoff
+	listings      []*listing     // kept for fd_readdir, the latest last
 }
 
 // NewProcess returns the process of a call. Close it when the call has ended.
@@ -60,9 +73,10 @@ func NewProcess(o Options) *Process {
 	start := time.Now()
 	p := &Process{
 		args: o.Args, env: o.Env,
-		stdin: o.Stdin, stdout: o.Stdout, stderr: o.Stderr,
+		stdin: o.Stdin, stdinBlocks: o.StdinBlocks, stdout: o.Stdout, stderr: o.Stderr,
 		ledger: o.Ledger, random: o.Random, now: o.Now, monotonic: o.Monotonic,
-		volumes: o.Volumes,
+		timer: time.NewTimer, volumes: o.Volumes,
+		table: table{limit: maxDescriptors + len(o.Volumes)},
 	}
 	if p.ledger == nil {
 		p.ledger = capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})

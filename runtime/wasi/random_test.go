@@ -55,7 +55,7 @@ func TestRandomGuests(t *testing.T) {
 		}
 	}
 	t.Logf("stops %v, commits %d", r.stops, r.commits)
-	for _, kind := range []string{"none", "violation", "limit", "exit", "output"} {
+	for _, kind := range []string{"none", "violation", "limit", "exit", "output", "interrupt"} {
 		if *sequences >= 10000 && r.stops[kind] == 0 {
 			t.Errorf("no guest ended with %s: the generator misses its aim", kind)
 		}
@@ -127,8 +127,10 @@ func (r *randomRun) run(rnd *rand.Rand, e *ending, scratch *volume.Overlay) erro
 		Ledger:  e.ledger, Random: zeros{},
 	})
 	defer r.process.Close()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Millisecond)
+	ctx, cancel := context.WithCancel(r.t.Context())
 	defer cancel()
+	clock := &virtualClock{left: 5 * time.Millisecond, end: cancel}
+	r.process.now, r.process.monotonic, r.process.timer = clock.now, clock.monotonic, clock.timer
 	for range 1 + rnd.IntN(24) {
 		name := randomFunction(rnd)
 		args := randomArguments(rnd, name)
@@ -142,6 +144,25 @@ func (r *randomRun) run(rnd *rand.Rand, e *ending, scratch *volume.Overlay) erro
 	}
 	r.stops["none"]++
 	return nil
+}
+
+// virtualClock stands still but for what a guest sleeps, and ends the call when
+// that is too long: how a sequence goes does not depend on the machine.
+type virtualClock struct {
+	slept, left time.Duration
+	end         func()
+}
+
+func (c *virtualClock) now() time.Time           { return epoch.Add(c.slept) }
+func (c *virtualClock) monotonic() time.Duration { return c.slept }
+
+func (c *virtualClock) timer(d time.Duration) *time.Timer {
+	if d > c.left {
+		c.end()
+		return time.NewTimer(time.Hour)
+	}
+	c.slept, c.left = c.slept+d, c.left-d
+	return time.NewTimer(0)
 }
 
 // stopped counts what stopped a guest and returns an error if nothing may have.

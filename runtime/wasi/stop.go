@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -28,12 +29,12 @@ func (e *OutputLimitError) Error() string {
 	return fmt.Sprintf("output limit of %d bytes reached", e.Limit)
 }
 
-// InterruptError stops a guest that waits in the host when its context ends.
-// It wraps the cause of that.
+// InterruptError stops a guest that is in the host when its context ends, or
+// calls it later. It wraps the cause of that.
 type InterruptError struct{ Cause error }
 
 // Error returns the cause in words.
-func (e *InterruptError) Error() string { return "wait interrupted: " + e.Cause.Error() }
+func (e *InterruptError) Error() string { return "interrupted: " + e.Cause.Error() }
 
 // Unwrap returns the cause.
 func (e *InterruptError) Unwrap() error { return e.Cause }
@@ -62,6 +63,13 @@ func (p *Process) raise(err error) {
 		p.stop = err
 	}
 	panic(p.stop)
+}
+
+// check stops the guest when its context has ended.
+func (p *Process) check(ctx context.Context) {
+	if ctx.Err() != nil {
+		p.raise(&InterruptError{Cause: context.Cause(ctx)})
+	}
 }
 
 // result turns an error into the number that the guest gets. It does not

@@ -5,7 +5,8 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
-// maxDescriptors is how many descriptors a call can have open.
+// maxDescriptors is how many descriptors a call can have open besides its
+// volumes.
 const maxDescriptors = 1024
 
 // stream is one of the three standard streams.
@@ -25,7 +26,7 @@ type descriptor struct {
 	preopen string        // the mount, for what was opened before the guest started
 	offset  int64         // bytes, of files
 	flags   uint16        // fdflags
-	entries []volume.Entry
+	listing listing       // of directories
 
 	dropped   rights // given up by the guest
 	uninherit rights // given up for what is opened below
@@ -39,6 +40,7 @@ func (d *descriptor) dir() bool { return d.file != nil && d.file.Kind() == volum
 
 // close releases what is behind the descriptor.
 func (d *descriptor) close() error {
+	d.listing = listing{}
 	if d.file == nil {
 		return nil
 	}
@@ -49,6 +51,7 @@ func (d *descriptor) close() error {
 type table struct {
 	slots []*descriptor
 	low   int // no number below it is free
+	limit int // of the numbers
 }
 
 // get returns the descriptor of that number.
@@ -66,7 +69,7 @@ func (t *table) lowest() (int, bool) {
 	for t.low < len(t.slots) && t.slots[t.low] != nil {
 		t.low++
 	}
-	return t.low, t.low < maxDescriptors
+	return t.low, t.low < t.limit
 }
 
 // add gives the descriptor the lowest free number.

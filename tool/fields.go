@@ -1,0 +1,114 @@
+package tool
+
+import "slices"
+
+// fieldsOf lists the fields of each mapping of a manifest, by where it is.
+// docs/manifest.md describes each.
+var fieldsOf = map[string][]string{
+	"":                          {"name", "version", "module", "source", "abi", "tools", "requests", "relaxations", "limits", "warmup", "labels"},
+	"source":                    {"language", "dir"},
+	"tools[]":                   {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "idempotencyKeyArgument"},
+	"tools[].annotations":       {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"},
+	"requests":                  {"volumes", "kv", "sql", "http", "services", "outbox", "env", "sessionScratch", "session", "setup"},
+	"requests.volumes[]":        {"name", "path", "access"},
+	"requests.sql[]":            {"name"},
+	"requests.http[]":           {"host", "methods", "paths", "secret"},
+	"requests.outbox[]":         {"host"},
+	"relaxations":               {"volatile", "history", "transitions", "recoverable"},
+	"relaxations.history[]":     {"of", "under"},
+	"relaxations.transitions[]": {"at", "from", "to"},
+	"limits":                    {"memory", "timeout", "output", "fuel", "writes", "files"},
+	"warmup":                    {"tool", "arguments"},
+}
+
+// nearest returns the known name that key is most likely a slip of, or "".
+func nearest(key string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(fold(key), fold(k)); d < least && d*2 <= len(k) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many bytes must be put in, taken out or changed to make one
+// text of the other. Long texts, which are no slips, are far from all.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// position is where a field is in its file, from 1.
+type position struct{ line, column int }
+
+// Fault returns the error of a field whose value is well-formed and wrong for
+// what the package holds, with the field's place where the manifest has it.
+func (m *Manifest) Fault(field, problem, mend string, cause error) *ManifestError {
+	e := &ManifestError{File: m.file, Field: field, Problem: problem, Mend: mend, cause: cause}
+	if e.File == "" {
+		e.File = manifestName
+	}
+	if at, ok := m.places[field]; ok {
+		e.Line, e.Column = at.line, at.column
+	}
+	return e
+}
+
+// remember keeps where the manifest's own fields are.
+func (m *Manifest) remember(o object) {
+	m.file, m.places = o.d.file, map[string]position{}
+	for _, key := range fieldsOf[""] {
+		if v := o.field(key); v.present() {
+			m.places[key] = position{v.line, v.column}
+		}
+	}
+}
+
+// unsupported returns what a manifest may say and this version does nothing
+// with, a line each.
+func unsupported(m *Manifest) []string {
+	var w []string
+	say := func(is bool, field, consequence string) {
+		if is {
+			w = append(w, field+": not supported yet; "+consequence)
+		}
+	}
+	r := m.Requests
+	for _, t := range m.Tools {
+		say(t.IdempotencyKeyArgument != "", "tool "+t.Name+": idempotencyKeyArgument", "a call that is repeated runs again")
+	}
+	say(r.KV, "requests.kv", "no keys are given")
+	say(len(r.SQL) > 0, "requests.sql", "no database is given")
+	say(len(r.HTTP) > 0, "requests.http", "no network is given")
+	say(len(r.Services) > 0, "requests.services", "no service is given")
+	say(len(r.Outbox) > 0, "requests.outbox", "nothing is sent")
+	say(len(r.Env) > 0, "requests.env", "the environment is empty")
+	say(r.SessionScratch > 0, "requests.sessionScratch", "the package does not load")
+	say(r.Session, "requests.session", "the package does not load")
+	say(r.Setup, "requests.setup", "no set-up transaction is made")
+	x := m.Relaxations
+	say(len(x.Volatile)+len(x.History)+len(x.Transitions) > 0 || x.Recoverable > 0, "relaxations", "nothing is relaxed")
+	say(m.Limits.Fuel > 0, "limits.fuel", "time is bounded by limits.timeout alone")
+	say(m.Warmup != nil, "warmup", "no call is made ahead")
+	say(len(m.Labels) > 0, "labels", "nothing follows from them")
+	return slices.Clip(w)
+}
