@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 )
@@ -29,7 +28,7 @@ type goPackage struct {
 	ImportPath string
 	Standard   bool
 	Name       string
-	Module     *struct{ GoVersion string }
+	Module     *goModule
 
 	GoFiles, EmbedFiles, SFiles, HFiles, SysoFiles []string
 }
@@ -52,17 +51,31 @@ func (g goTool) digest(ctx context.Context, flags []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := json.NewDecoder(bytes.NewReader(list))
-	for {
-		var p goPackage
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return hex.EncodeToString(h.Sum(nil)), nil
-		} else if err != nil {
-			return "", fmt.Errorf("go list of %s: %w", g.dir, err)
-		}
+	packages, err := decodePackages(list)
+	if err != nil {
+		return "", fmt.Errorf("go list of %s: %w", g.dir, err)
+	}
+	if err := checkModules(packages); err != nil {
+		return "", err
+	}
+	for _, p := range packages {
 		if err := p.digest(h); err != nil {
 			return "", err
 		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func decodePackages(list []byte) ([]goPackage, error) {
+	var packages []goPackage
+	for d := json.NewDecoder(bytes.NewReader(list)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages, nil
+		} else if err != nil {
+			return nil, err
+		}
+		packages = append(packages, p)
 	}
 }
 
@@ -76,9 +89,9 @@ func (p *goPackage) digest(h hash.Hash) error {
 		field(h, p.Module.GoVersion) // selects the language version
 	}
 	for _, name := range slices.Concat(p.GoFiles, p.EmbedFiles, p.SFiles, p.HFiles, p.SysoFiles) {
-		text, err := os.ReadFile(filepath.Join(p.Dir, name))
+		text, err := readSource(filepath.Join(p.Dir, name))
 		if err != nil {
-			return fmt.Errorf("source: %w", err)
+			return err
 		}
 		field(h, name)
 		field(h, string(text))

@@ -15,6 +15,12 @@ import (
 	"github.com/sandboxd/sandboxd/tool"
 )
 
+// buildTime bounds one build: a source can be written so that its compiler
+// takes for ever.
+const buildTime = 10 * time.Minute
+
+var errBuildTime = fmt.Errorf("build took longer than %s", buildTime)
+
 // goFlags build the same module from the same source wherever it lies: no
 // paths, no version control stamp, no symbols.
 var goFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
@@ -25,6 +31,11 @@ func (b *Builder) buildGo(ctx context.Context, dir string, abi tool.ABI) ([]byte
 	if err != nil {
 		return nil, fmt.Errorf("source of %s: %w", dir, err)
 	}
+	if err := checkTree(dir); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, buildTime, fmt.Errorf("source of %s: %w", dir, errBuildTime))
+	defer cancel()
 	g := goTool{command: b.options.Go, dir: dir}
 	digest, err := g.digest(ctx, flags)
 	if err != nil {
@@ -101,9 +112,6 @@ func (g goTool) build(ctx context.Context, entry string, flags []string) ([]byte
 
 // run runs the go command and returns its standard output.
 func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
-	if info, err := os.Stat(g.dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("source folder %s: not found", g.dir)
-	}
 	cmd := exec.CommandContext(ctx, g.command, args...)
 	cmd.Dir = g.dir
 	cmd.Env = goEnv(os.Environ())
@@ -142,7 +150,10 @@ func said(output string) string {
 // the kind of result or write to the source folder.
 func goEnv(env []string) []string {
 	own := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}
-	drop := []string{"GOOS", "GOARCH", "GOWASM", "CGO_ENABLED", "PWD"}
+	// The author's go.mod chooses no toolchain, no workspace and no download:
+	// what is not in the module cache or vendored is the user's to fetch.
+	own = append(own, "GOTOOLCHAIN=local", "GOWORK=off", "GOPROXY=off", "GOVCS=*:off")
+	drop := []string{"GOOS", "GOARCH", "GOWASM", "CGO_ENABLED", "PWD", "GOTOOLCHAIN", "GOWORK", "GOPROXY", "GOVCS"}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {

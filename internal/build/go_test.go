@@ -65,7 +65,7 @@ func TestCachedRefusesWhatIsNoModule(t *testing.T) {
 
 func TestGoEnv(t *testing.T) {
 	got := goEnv([]string{"HOME=/h", "GOOS=linux", "GOARCH=arm64", "GOWASM=x", "CGO_ENABLED=1", "PWD=/p", "GOFLAGS=-mod=mod -race -tags=a -buildmode=pie -p=1"})
-	want := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "HOME=/h", "GOFLAGS=-tags=a -p=1"}
+	want := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOPROXY=off", "GOVCS=*:off", "HOME=/h", "GOFLAGS=-tags=a -p=1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
