@@ -45,6 +45,7 @@ func (p *Package) answer(toolName string, r *Result) {
 	if r.Outcome == OK {
 		return
 	}
+	r.Partial = leftByFault(r.Err) != nothingSaved
 	if r.Outcome != ToolError || len(r.Output.Content) == 0 {
 		r.Output = Explain(toolName, r)
 	}

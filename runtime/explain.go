@@ -89,8 +89,10 @@ func leftByFault(err error) string {
 	case errors.Is(err, volume.ErrTorn), errors.Is(err, errPanic):
 		return "It is not known what of it was saved."
 	}
-	return "Nothing was saved."
+	return nothingSaved
 }
+
+const nothingSaved = "Nothing was saved."
 
 // wrote reports whether the effects hold anything but reads.
 func wrote(effects []capabilities.Effect) bool {

@@ -33,9 +33,12 @@ type Request struct {
 // Result is what a call came to. Its JSON form is what `sandboxd call --json`
 // prints.
 type Result struct {
-	CallID    string                   `json:"callId"`
-	Outcome   Outcome                  `json:"outcome"`
-	Committed bool                     `json:"committed"`
+	CallID    string  `json:"callId"`
+	Outcome   Outcome `json:"outcome"`
+	Committed bool    `json:"committed"`
+	// Partial is set when a fault of the host left a part of the call's changes,
+	// or may have.
+	Partial   bool                     `json:"partial,omitempty"`
 	Effects   []capabilities.Effect    `json:"effects"`
 	Violation *capabilities.Violation  `json:"violation"` // the first one
 	Denials   []capabilities.Denial    `json:"denials"`

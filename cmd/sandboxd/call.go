@@ -220,6 +220,8 @@ func contentText(raw json.RawMessage) string {
 func saved(r *runtime.Result, dry bool) string {
 	wrote := slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool { return e.Verb != capabilities.Read })
 	switch {
+	case r.Partial:
+		return "a part may be saved"
 	case r.Outcome == runtime.OK && !wrote:
 		return "nothing changed"
 	case r.Committed:

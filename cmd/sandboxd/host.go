@@ -42,6 +42,7 @@ func (a *app) open(b bindings, paths ...string) (_ *host, err error) {
 	h.log.OnError(func(err error) { a.logger().Error("audit log", "error", err) })
 	h.engine, err = runtime.New(a.ctx, runtime.Options{
 		Cache:    a.compiled(),
+		Reserved: []string{a.cache},
 		State:    a.state,
 		Observer: runtime.Tee(h.log.Observer(), a.progress.compiling()),
 	})

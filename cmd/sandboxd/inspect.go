@@ -126,7 +126,7 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), State: filepath.Join(state, "state"), Observer: a.progress.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), Reserved: []string{a.cache}, State: filepath.Join(state, "state"), Observer: a.progress.compiling()})
 	if err != nil {
 		return nil, err
 	}

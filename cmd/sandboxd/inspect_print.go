@@ -32,7 +32,7 @@ func section(w io.Writer, title string, lines []string) {
 	}
 	fmt.Fprintf(w, "\n%s\n", title)
 	for _, l := range lines {
-		fmt.Fprintf(w, "  %s\n", l)
+		fmt.Fprintf(w, "  %s\n", term.Line(l)) // an author's names forge no lines
 	}
 }
 

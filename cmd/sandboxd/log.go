@@ -118,7 +118,7 @@ func logLine(r audit.Record) string {
 func callText(r audit.Record) string {
 	text := fmt.Sprintf("  %s", r.Outcome)
 	if r.Committed != nil {
-		result := &runtime.Result{Outcome: r.Outcome, Committed: *r.Committed, Effects: r.Effects}
+		result := &runtime.Result{Outcome: r.Outcome, Committed: *r.Committed, Partial: r.Partial, Effects: r.Effects}
 		dry := r.Outcome == runtime.OK && !*r.Committed
 		if dry && saved(result, true) == "nothing changed" {
 			text += ", dry run"

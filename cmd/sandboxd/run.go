@@ -50,7 +50,7 @@ func (c *runCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), State: a.state, Observer: a.progress.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), Reserved: []string{a.cache}, State: a.state, Observer: a.progress.compiling()})
 	if err != nil {
 		return err
 	}

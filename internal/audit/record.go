@@ -38,6 +38,7 @@ type Record struct {
 	// Of a call.
 	Outcome     runtime.Outcome       `json:"outcome,omitempty"`
 	Committed   *bool                 `json:"committed,omitempty"`
+	Partial     bool                  `json:"partial,omitempty"` // a fault of the host left a part, or may have
 	DurationMS  *float64              `json:"durationMs,omitempty"`
 	Effects     []capabilities.Effect `json:"effects,omitempty"`
 	Stderr      string                `json:"stderr,omitempty"` // the end of what the guest logged
@@ -62,7 +63,7 @@ func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {
 	rec := newRecord(TypeCall, c, now)
 	ms := float64(r.Duration.Microseconds()) / 1000
 	rec.Outcome, rec.Committed, rec.DurationMS, rec.Effects = r.Outcome, &r.Committed, &ms, r.Effects
-	rec.DroppedMeta = r.DroppedMeta
+	rec.Partial, rec.DroppedMeta = r.Partial, r.DroppedMeta
 	rec.Stderr, rec.StderrCut = tail(r.Stderr)
 	if r.Err != nil {
 		rec.Error = head(r.Err.Error())

@@ -21,7 +21,7 @@ func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, er
 		return nil, refusal(reason(r))
 	case runtime.HostError:
 		s.log.Error("call ended in a fault of the host", "tool", tool, "call", r.CallID, "error", r.Err)
-		return nil, hostFault(r.CallID)
+		return nil, hostFault(partly(r))
 	default:
 		s.log.Error("call with an unknown outcome", "tool", tool, "call", r.CallID, "outcome", r.Outcome)
 		return nil, hostFault(r.CallID)
@@ -35,6 +35,14 @@ func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, er
 		return nil, hostFault(r.CallID)
 	}
 	return res, nil
+}
+
+// partly returns the call's id, with what the client must know of what is left.
+func partly(r *runtime.Result) string {
+	if r.Partial {
+		return r.CallID + "; a part of what it changed may be saved"
+	}
+	return r.CallID
 }
 
 // reason returns what the engine says about a refusal. No guest has run then,

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -45,13 +46,14 @@ func entries(ps []Package) ([]*entry, error) {
 			if owners[e.name] > 1 && p.Name() != p.Source().Manifest.Name {
 				e.name = p.Name() + "_" + e.name
 			}
-			if o := seen[e.name]; o != nil {
+			folded := strings.ToLower(e.name) // names that differ by case alone are told apart by nobody
+			if o := seen[folded]; o != nil {
 				return nil, collision(o, e)
 			}
 			if !tool.ValidToolName(e.name) {
 				return nil, fmt.Errorf("package %s: tool %q: name is not of letters, digits, _ . - and 1 to 128 long", p.Name(), e.name)
 			}
-			seen[e.name] = e
+			seen[folded] = e
 			es = append(es, e)
 		}
 	}
