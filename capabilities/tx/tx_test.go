@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -201,6 +202,46 @@ func TestPartial(t *testing.T) {
 	}
 	holds(t, fileA, "new")
 	holds(t, fileB, "old")
+}
+
+// What is left between two states says so, whatever else its error matches,
+// and nobody runs the call again.
+func TestTorn(t *testing.T) {
+	cause := fmt.Errorf("%w: %w", volume.ErrTorn, volume.ErrConflict)
+	for name, partial := range map[string]bool{"a": false, "b": true} {
+		a, _ := folder(t, "a")
+		b, _ := folder(t, "b")
+		vols := map[string]*Volume{"a": &a, "b": &b}
+		vols[name].Store = failing{vols[name].Store.(volume.Locker), cause}
+		x := begin(a, b)
+		write(t, x.Overlay("a"), "f", "new")
+		write(t, x.Overlay("b"), "f", "new")
+		p, err := x.Prepare(t.Context())
+		must(t, err)
+		err = x.Commit(t.Context(), p)
+		if !errors.Is(err, volume.ErrTorn) || errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) != partial {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A store that cannot be locked is still checked before anything is changed
+// when it was only read.
+func TestUnlocked(t *testing.T) {
+	a, fileA := folder(t, "a")
+	b, fileB := folder(t, "b")
+	a.Store = struct{ volume.Store }{a.Store}
+	b.Store = struct{ volume.Store }{b.Store}
+	x := begin(a, b)
+	write(t, x.Overlay("a"), "f", "new")
+	read(t, x.Overlay("b"), "f")
+	p, err := x.Prepare(t.Context())
+	must(t, err)
+	must(t, os.WriteFile(fileB, []byte("OLD"), 0o644))
+	if err := x.Commit(t.Context(), p); !errors.Is(err, volume.ErrConflict) {
+		t.Errorf("commit: %v", err)
+	}
+	holds(t, fileA, "old")
 }
 
 func TestStates(t *testing.T) {

@@ -100,6 +100,7 @@ func (h *HostDir) Abandoned() []string {
 	defer h.abandonedMu.Unlock()
 	names := h.abandoned
 	h.abandoned = nil
+	slices.Sort(names)
 	return names
 }
 

@@ -88,6 +88,119 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
+// hiding returns a volume with names that cannot be shown, in d/sub and in d2.
+func hiding(t *testing.T) (*HostDir, string) {
+	h, dir := planted(t, map[string]string{"d/sub/": "", "d2/": "", "e/": "", "new/": ""})
+	if os.WriteFile(dir+"/d/sub/bad\xff", nil, 0o644) != nil {
+		t.Skip("this file system takes no such names")
+	}
+	must(t, os.WriteFile(dir+"/d2/bad\xff", nil, 0o644))
+	return h, dir
+}
+
+// A directory with names that cannot be shown is not empty, and does not move:
+// the guest is told, and not the commit.
+func TestForeignNamesStay(t *testing.T) {
+	h, dir := hiding(t)
+	before := image(t, dir)
+	g := overlay(t, h)
+	for path, want := range map[string]bool{"d/sub": false, "d2": false, "d": false, "e": true} {
+		n, err := g.node(path, true)
+		must(t, err)
+		if empty, err := g.Empty(n); err != nil || empty != want {
+			t.Errorf("%s empty: %v, %v", path, empty, err)
+		}
+	}
+	if e := g.Effects("/v"); len(e) != 0 {
+		t.Errorf("effects %v", e)
+	}
+	for path, err := range map[string]error{"d/sub": g.rm("d/sub"), "d2": g.rm("d2"), "over d2": g.mv("new", "d2")} {
+		if !errors.Is(err, capabilities.ENOTEMPTY) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for from, err := range map[string]error{"d": g.mv("d", "n"), "d/sub": g.mv("d/sub", "n"), "d2": g.mv("d2", "e")} {
+		if !errors.Is(err, capabilities.EXDEV) {
+			t.Errorf("move %s: %v", from, err)
+		}
+	}
+	must(t, g.rm("e"))
+	must(t, g.commit(t, h))
+	delete(before, "e")
+	sameImage(t, image(t, dir), before)
+}
+
+// Names that cannot be shown and come or go are a conflict for who was told
+// whether there are any.
+func TestForeignNamesConflict(t *testing.T) {
+	h, dir := hiding(t)
+	for path, meanwhile := range map[string]func() error{
+		"d2": func() error { return os.Remove(dir + "/d2/bad\xff") },
+		"e":  func() error { return os.WriteFile(dir+"/e/bad\xff", nil, 0o644) },
+	} {
+		g := overlay(t, h)
+		n, err := g.node(path, true)
+		must(t, err)
+		_, err = g.Empty(n)
+		must(t, err)
+		must(t, meanwhile())
+		if err := g.commit(t, h); !errors.Is(err, ErrConflict) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// The root is not empty while the host's own names are in it.
+func TestReservedNamesAreEntries(t *testing.T) {
+	h, _ := planted(t, map[string]string{".sandboxd-x/": ""})
+	g := overlay(t, h)
+	if empty, err := g.Empty(g.Root()); err != nil || empty {
+		t.Errorf("empty: %v, %v", empty, err)
+	}
+	if list, err := g.List(g.Root()); err != nil || len(list) != 0 {
+		t.Errorf("list %v, %v", list, err)
+	}
+}
+
+// A link whose target cannot be shown stays where it is.
+func TestForeignLinksStay(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(dir+"/d", 0o755))
+	if os.Symlink("bad\xff", dir+"/d/link") != nil {
+		t.Skip("this file system takes no such names")
+	}
+	g := overlay(t, open(t, dir))
+	for from, err := range map[string]error{"link": g.mv("d/link", "n"), "directory": g.mv("d", "n")} {
+		if !errors.Is(err, capabilities.EILSEQ) {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+	must(t, g.rm("d/link"))
+	must(t, g.rm("d"))
+	must(t, g.commit(t, g.base.(Store)))
+}
+
+// Only one answer says that somebody else holds the lock.
+func TestLockAnswers(t *testing.T) {
+	for _, c := range []struct {
+		system error
+		state  lockState
+		fault  bool
+	}{
+		{nil, locked, false},
+		{syscall.EWOULDBLOCK, lockedByOther, false},
+		{syscall.ENOTSUP, lockless, false},
+		{syscall.EBADF, lockless, false},
+		{syscall.ENOLCK, lockedByOther, true},
+		{syscall.EIO, lockedByOther, true},
+	} {
+		state, err := lockAnswer(c.system)
+		if (err != nil) != c.fault || (err == nil && state != c.state) {
+			t.Errorf("%v: %v, %v", c.system, state, err)
+		}
+	}
+}
+
 func descriptors(t *testing.T) int {
 	t.Helper()
 	if goruntime.GOOS != "linux" {

@@ -2,15 +2,30 @@ package wasmbin
 
 // Instructions that the walker looks for (5.4).
 const (
+	opUnreachable  = 0x00
 	opBlock        = 0x02
 	opLoop         = 0x03
 	opIf           = 0x04
 	opElse         = 0x05
 	opEnd          = 0x0b
+	opBr           = 0x0c
+	opBrIf         = 0x0d
 	opBrTable      = 0x0e
+	opReturn       = 0x0f
 	opCall         = 0x10
 	opCallIndirect = 0x11
+	opDrop         = 0x1a
+	opSelect       = 0x1b
 	opSelectTyped  = 0x1c
+	opLocalGet     = 0x20
+	opLocalSet     = 0x21
+	opLocalTee     = 0x22
+	opGlobalGet    = 0x23
+	opGlobalSet    = 0x24
+	opFirstLoad    = 0x28
+	opFirstStore   = 0x36
+	opLastStore    = 0x3e
+	opRefFunc      = 0xd2
 	opBulk         = 0xfc // prefix of saturating conversions, bulk memory and tables
 	opVector       = 0xfd // prefix of vector instructions
 )

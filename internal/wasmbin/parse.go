@@ -30,6 +30,7 @@ type parser struct {
 	types    []FuncType
 	funcs    []uint32 // type of every function, imported ones first
 	globals  int
+	mutables uint64 // of the globals
 	codes    int
 	counted  bool // there is a data count
 	count    uint32
@@ -93,9 +94,8 @@ func (p *parser) section(id byte, r *reader) {
 	case sectionGlobal:
 		for range r.count("globals", maxGlobals) {
 			valueType(r)
-			mutable(r)
+			p.global(mutable(r))
 			constant(r)
-			p.globals++
 		}
 	case sectionExport:
 		p.exports(r)
@@ -145,6 +145,14 @@ func (p *parser) funcType(r *reader) {
 	}
 }
 
+// global counts a global.
+func (p *parser) global(mutable bool) {
+	p.globals++
+	if mutable {
+		p.mutables++
+	}
+}
+
 // index reads an index below n.
 func (p *parser) index(r *reader, what string, n int) uint32 {
 	i := r.u32()
@@ -180,7 +188,7 @@ func (p *parser) imported(r *reader) {
 	case KindGlobal:
 		im.Value = valueType(r)
 		im.Mutable = mutable(r)
-		p.globals++
+		p.global(im.Mutable)
 	default:
 		r.failf("imports of kind %d are unknown", byte(im.Kind))
 	}
