@@ -88,6 +88,7 @@ func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result 
 	for run := 0; ; run++ {
 		result = p.newCall(ledger, stores, r.DryRun).run(ctx, request)
 		if result.Outcome != Conflict || run == maxReruns || ctx.Err() != nil {
+			p.volumes.abandoned(stores, p.engine.observer)
 			return result
 		}
 	}

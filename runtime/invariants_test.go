@@ -111,6 +111,30 @@ func TestStateIsKeyedByPrincipalAndPackage(t *testing.T) {
 	}
 }
 
+// TestAbandonedStagesAreTold: what a killed process left with files of the
+// volume in it is not deleted, and the operator hears of it.
+func TestAbandonedStagesAreTold(t *testing.T) {
+	var told []string
+	e := newEngine(t, Observer{Abandoned: func(_ string, stages []string) { told = append(told, stages...) }})
+	loaded, dir := load(t, e, pack(writesAndSmiles(), tool.Command, writer))
+	stage := filepath.Join(dir, ".sandboxd-OLD")
+	if err := os.MkdirAll(stage, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(stage, "o-1"), []byte("the only copy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
+		t.Fatalf("%s, %v", r.Outcome, r.Err)
+	}
+	if len(told) != 1 || told[0] != ".sandboxd-OLD" {
+		t.Errorf("told of %q", told)
+	}
+	if _, err := os.Stat(filepath.Join(stage, "o-1")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAnotherPackageOfTheNameIsRefused: the name of a package is its author's
 // to choose, so it does not open what another one has stored.
 func TestAnotherPackageOfTheNameIsRefused(t *testing.T) {

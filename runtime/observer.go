@@ -23,6 +23,9 @@ type Observer struct {
 	Violation func(CallInfo, capabilities.Violation)
 	Denial    func(CallInfo, capabilities.Denial)
 	CallEnd   func(CallInfo, *Result)
+	// Abandoned is called when a commit finds what a killed process left in a
+	// volume's folder on the host: stages that hold files of the volume.
+	Abandoned func(folder string, stages []string)
 	// Compile is called before a module is compiled that was not in the cache's
 	// reach yet; done is called when it is ready. A nil done is allowed.
 	Compile func(pkg string, bytes int) (done func())
@@ -56,6 +59,13 @@ func Tee(os ...Observer) Observer {
 			for _, o := range os {
 				if o.CallEnd != nil {
 					o.CallEnd(c, r)
+				}
+			}
+		},
+		Abandoned: func(folder string, stages []string) {
+			for _, o := range os {
+				if o.Abandoned != nil {
+					o.Abandoned(folder, stages)
 				}
 			}
 		},

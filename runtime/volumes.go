@@ -174,3 +174,16 @@ func (vs volumes) open(f *folders) ([]tx.Volume, error) {
 	}
 	return opened, nil
 }
+
+// abandoned tells the observer what killed processes left in the folders.
+func (vs volumes) abandoned(stores []tx.Volume, o Observer) {
+	for i, s := range stores {
+		d, ok := s.Store.(*volume.HostDir)
+		if !ok || o.Abandoned == nil {
+			continue
+		}
+		if stages := d.Abandoned(); len(stages) > 0 {
+			o.Abandoned(vs.bound[i].dir, stages)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func (a *app) open(b bindings, paths ...string) (_ *host, err error) {
 		Cache:    a.compiled(),
 		Reserved: []string{a.cache},
 		State:    a.state,
-		Observer: runtime.Tee(h.log.Observer(), a.progress.compiling()),
+		Observer: runtime.Tee(h.log.Observer(), a.progress.compiling(), runtime.Observer{Abandoned: a.abandoned}),
 	})
 	if err != nil {
 		return nil, err
@@ -60,6 +60,12 @@ func (a *app) open(b bindings, paths ...string) (_ *host, err error) {
 		h.packages = append(h.packages, p)
 	}
 	return h, nil
+}
+
+// abandoned says that a killed process left files of a volume behind, which a
+// person has to put back or delete.
+func (a *app) abandoned(folder string, stages []string) {
+	a.logger().Warn("a killed process left files of the volume in a stage folder: look, and put them back or delete it", "folder", folder, "stages", stages)
 }
 
 // sources reads the packages at the paths and the folders that the flags give
