@@ -10,6 +10,7 @@ const (
 	EAGAIN       Errno = "EAGAIN"
 	EBADF        Errno = "EBADF"
 	EBUSY        Errno = "EBUSY"
+	ECONNREFUSED Errno = "ECONNREFUSED"
 	EEXIST       Errno = "EEXIST"
 	EFBIG        Errno = "EFBIG"
 	EILSEQ       Errno = "EILSEQ"

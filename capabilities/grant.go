@@ -59,6 +59,7 @@ type VolumeGrant struct {
 // Policy is what a package requests, cut down to what the operator allows.
 // The zero Policy allows nothing.
 type Policy struct {
+	Mode           Mode // default: Enforce
 	Volumes        []VolumeGrant
 	OptionalWrites []string // what a read-only tool may try in vain, see [Grant]
 }
@@ -73,6 +74,7 @@ type Policy struct {
 // in logs and not deeper. A pattern without one is held against the last name in
 // whatever folder: "*.lock". A malformed pattern matches nothing.
 type Grant struct {
+	Mode           Mode          `json:"mode"`
 	Claim          Effective     `json:"claim"`
 	Volumes        []VolumeGrant `json:"volumes"`
 	OptionalWrites []string      `json:"optionalWrites,omitempty"`
@@ -82,7 +84,7 @@ type Grant struct {
 // down to what that claim can use. A read-only tool holds no volume for
 // writing, whatever was requested.
 func Derive(e Effective, p Policy) Grant {
-	g := Grant{Claim: e, Volumes: slices.Clone(p.Volumes), OptionalWrites: slices.Clone(p.OptionalWrites)}
+	g := Grant{Mode: p.Mode, Claim: e, Volumes: slices.Clone(p.Volumes), OptionalWrites: slices.Clone(p.OptionalWrites)}
 	for i := range g.Volumes {
 		if e.ReadOnly {
 			g.Volumes[i].Access = min(g.Volumes[i].Access, ReadAccess)

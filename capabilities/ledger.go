@@ -45,17 +45,31 @@ func (l *Ledger) Grant() Grant { return l.grant }
 
 // Attempt decides on an attempt. It returns nil when it is allowed, a
 // [*Violation] when the claim excludes it, and an [Errno] when it is denied;
-// the last two are in the record when it returns.
+// the last two are in the record when it returns. In [Report] mode a violation
+// is recorded and the guest is not stopped for it.
 func (l *Ledger) Attempt(a Attempt) error {
 	v := l.grant.Decide(a)
 	switch v.Decision {
 	case Allow:
 		return nil
 	case Violate:
-		return l.Violate(Violation{Hint: v.Hint, Operation: a.Operation, Object: a.Object, Phase: PhaseOperation})
+		err := l.Violate(Violation{Hint: v.Hint, Operation: a.Operation, Object: a.Object, Phase: PhaseOperation})
+		if l.grant.Mode != Report {
+			return err
+		}
+		return runOn(a)
 	case Deny:
 	}
 	return l.Deny(Denial{Capability: v.Capability, Operation: a.Operation, Object: a.Object, Errno: v.Errno})
+}
+
+// runOn says how a call goes on past a violation in [Report] mode: what it does
+// to a volume stays in its overlay, nothing else is carried out.
+func runOn(a Attempt) error {
+	if a.Volume != "" {
+		return nil
+	}
+	return ECONNREFUSED
 }
 
 // Violate records a violation and returns it as an error.

@@ -45,6 +45,9 @@ func (p *Package) answer(toolName string, r *Result) {
 	if r.Outcome == OK {
 		return
 	}
+	if t, ok := p.Tool(toolName); ok {
+		r.Reported = r.Outcome == Violation && t.Grant.Mode == capabilities.Report
+	}
 	r.Partial = leftByFault(r.Err) != nothingSaved
 	if r.Outcome != ToolError || len(r.Output.Content) == 0 {
 		r.Output = Explain(toolName, r)
@@ -86,7 +89,7 @@ func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result 
 	// One ledger for all runs of the call: what was seen once stays seen.
 	ledger := capabilities.NewLedger(t.Grant, p.engine.observer.notify(info))
 	for run := 0; ; run++ {
-		result = p.newCall(ledger, stores, r.DryRun).run(ctx, request)
+		result = p.newCall(ledger, stores, r.DryRun || t.Grant.Mode != capabilities.Enforce).run(ctx, request)
 		if result.Outcome != Conflict || run == maxReruns || ctx.Err() != nil {
 			p.volumes.abandoned(stores, p.engine.observer)
 			return result

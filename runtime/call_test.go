@@ -197,3 +197,33 @@ func TestStderrStaysOutOfTheResult(t *testing.T) {
 		t.Errorf("outcome %s, stderr %q, result %s", r.Outcome, r.Stderr, out)
 	}
 }
+
+// TestReportMode: a call that breaks its claim runs on to its end, all that it
+// broke is seen, and nothing is kept; nor is anything of an honest call.
+func TestReportMode(t *testing.T) {
+	e := newEngine(t, Observer{})
+	for name, c := range map[string]struct {
+		claim   capabilities.Claim
+		outcome Outcome
+		broken  int
+	}{"lying": {readOnly, Violation, 3}, "honest": {capabilities.Claim{}, OK, 0}} {
+		body := w.Seq(open("new", oflagCreate, rightWrite), write(-1, 4), mkdir("new"),
+			w.I32Const(0), w.I32Const(0), w.Call(sockShutdown), w.Drop, write(1, int32(len(cheerful))))
+		p := pack(command("new", cheerful, body), tool.Command, c.claim)
+		dir := t.TempDir()
+		loaded, err := e.Load(context.Background(), p, Binding{Folders: map[string]string{"data": dir}, Mode: capabilities.Report})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := loaded.Tools()[0].Listed; got != (capabilities.Claim{}.Effective()) {
+			t.Errorf("%s: listed as %+v", name, got)
+		}
+		r := loaded.Call(context.Background(), Request{Tool: "t"})
+		if r.Outcome != c.outcome || len(r.All) != c.broken || r.Committed || !wrote(r.Effects) {
+			t.Errorf("%s: %s, broken %v, committed %v, effects %v, err %v", name, r.Outcome, r.All, r.Committed, r.Effects, r.Err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+	}
+}

@@ -21,6 +21,9 @@ func Explain(tool string, r *Result) Output {
 func explanation(tool string, r *Result) string {
 	switch r.Outcome {
 	case Violation:
+		if r.Reported {
+			return fmt.Sprintf("%s broke its claim, in report mode: %s. %s", tool, deed(r.Violation), undone(r.Effects))
+		}
 		return fmt.Sprintf("%s was stopped: %s. %s Retrying will not help.", tool, deed(r.Violation), undone(r.Effects))
 	case Timeout:
 		return fmt.Sprintf("%s was stopped: %s. %s", tool, interruption(r.Err), notSaved(r.Effects))

@@ -16,6 +16,7 @@ import (
 type Binding struct {
 	As      string            // the package's name here; empty: its own
 	Folders map[string]string // host folder by volume name; a volume that is not listed is managed
+	Mode    capabilities.Mode // default: Enforce
 }
 
 // Package is a loaded package, ready to be called. It is safe for concurrent
@@ -105,7 +106,7 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	if err != nil {
 		return p, err
 	}
-	p.tools = ToolsOf(src.Manifest.Requests, definitions)
+	p.tools = toolsOf(b.Mode, src.Manifest.Requests, definitions)
 	return p, nil
 }
 
@@ -149,6 +150,15 @@ func supported(m tool.Manifest) error {
 	return nil
 }
 
+// listed returns what clients are told: in report mode a call runs on past what
+// its claim excludes, so no claim is one that they may build on.
+func listed(mode capabilities.Mode, e capabilities.Effective) capabilities.Effective {
+	if mode != capabilities.Enforce {
+		return capabilities.Claim{}.Effective()
+	}
+	return e.Listed(Judges())
+}
+
 // Close releases the compiled module. No call may be running or follow.
 func (p *Package) Close(ctx context.Context) error {
 	if p.compiled == nil {
@@ -161,7 +171,11 @@ func (p *Package) Close(ctx context.Context) error {
 // what the package requests. A volume whose access is not stated is given as
 // far as the tool's claim can use it.
 func ToolsOf(r tool.Requests, definitions []tool.Definition) []*Tool {
-	policy := capabilities.Policy{}
+	return toolsOf(capabilities.Enforce, r, definitions)
+}
+
+func toolsOf(mode capabilities.Mode, r tool.Requests, definitions []tool.Definition) []*Tool {
+	policy := capabilities.Policy{Mode: mode}
 	for _, v := range r.Volumes {
 		access := v.Access
 		if access == capabilities.NoAccess {
@@ -175,7 +189,7 @@ func ToolsOf(r tool.Requests, definitions []tool.Definition) []*Tool {
 		tools = append(tools, &Tool{
 			Definition: d,
 			Effective:  e,
-			Listed:     e.Listed(Judges()),
+			Listed:     listed(mode, e),
 			Grant:      capabilities.Derive(e, policy),
 		})
 	}

@@ -38,14 +38,17 @@ type Result struct {
 	Committed bool    `json:"committed"`
 	// Partial is set when a fault of the host left a part of the call's changes,
 	// or may have.
-	Partial   bool                     `json:"partial,omitempty"`
-	Effects   []capabilities.Effect    `json:"effects"`
-	Violation *capabilities.Violation  `json:"violation"` // the first one
-	Denials   []capabilities.Denial    `json:"denials"`
-	Output    Output                   `json:"result"`
-	All       []capabilities.Violation `json:"-"` // every violation seen
-	Stderr    []byte                   `json:"-"` // the guest's log, cut to the output limit
-	Duration  time.Duration            `json:"-"`
+	Partial   bool                    `json:"partial,omitempty"`
+	Effects   []capabilities.Effect   `json:"effects"`
+	Violation *capabilities.Violation `json:"violation"` // the first one
+	Denials   []capabilities.Denial   `json:"denials"`
+	Output    Output                  `json:"result"`
+	// Reported is set when the call broke its claim in report mode: it ran on, and
+	// nothing that it did was kept.
+	Reported bool                     `json:"-"`
+	All      []capabilities.Violation `json:"-"` // every violation seen
+	Stderr   []byte                   `json:"-"` // the guest's log, cut to the output limit
+	Duration time.Duration            `json:"-"`
 	// DroppedMeta counts the guest's _meta keys that carried the project's
 	// prefix and were dropped.
 	DroppedMeta int   `json:"-"`

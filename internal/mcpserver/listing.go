@@ -14,13 +14,11 @@ import (
 	"github.com/sandboxd/sandboxd/tool"
 )
 
-// The project's keys in _meta, and the one mode there is.
+// The project's keys in _meta.
 const (
 	metaEnforcement = runtime.MetaPrefix + "enforcement"
 	metaCall        = runtime.MetaPrefix + "call"
 	metaViolation   = runtime.MetaPrefix + "violation"
-
-	modeEnforce = "enforce"
 )
 
 // entry is one tool as it is served.
@@ -89,7 +87,7 @@ type grants struct {
 // all that decides about a call but the module.
 func (e *entry) enforcement() (enforcement, error) {
 	f := enforcement{
-		Mode:        modeEnforce,
+		Mode:        e.tool.Grant.Mode.String(),
 		Declared:    e.tool.Definition.Claim,
 		Effective:   e.tool.Effective,
 		Enforced:    e.tool.Listed,

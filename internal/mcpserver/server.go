@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/sandboxd/sandboxd/capabilities"
+
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -61,7 +63,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{log: o.Logger, cancels: map[*context.CancelFunc]struct{}{}}
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	caps.AddExtension(metaEnforcement, map[string]any{"modes": []string{modeEnforce}})
+	caps.AddExtension(metaEnforcement, map[string]any{"modes": []string{capabilities.Enforce.String(), capabilities.Report.String()}})
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "sandboxd", Version: o.Version}, &mcp.ServerOptions{
 		Capabilities: caps,
 		Logger:       o.Logger,

@@ -160,7 +160,7 @@ var transactions = []mutant{
 	step("signatures of imports", "link.go", "if !sameTypes(i.Type.Params, params) || !sameTypes(i.Type.Results, results) {", "if len(params) < len(results) && !sameTypes(i.Type.Results, results) {"),
 	step("folders of the host", "volumes.go", "if overlap(dir, own) {", "if false {"),
 	step("owner of a managed volume", "owner.go", "case string(owner) != o.source:", "case false:"),
-	step("listed is enforced", "package.go", "Listed:     e.Listed(Judges()),", "Listed:     e,"),
+	step("listed is enforced", "package.go", "return e.Listed(Judges())", "return e"),
 	step("reserved _meta", "output.go", "return strings.HasPrefix(strings.ToLower(key), MetaPrefix)", "return key == \"\""),
 	{name: "volume/guards hold", file: "capabilities/volume/check.go", old: "if !st.Same(g.Stamp) {", new: "if false {", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/listings hold", file: "capabilities/volume/check.go", old: "case ListingDigest(l.Path, list) != l.Digest:", new: "case list == nil && l.Digest == \"\":", pkg: "./capabilities/volume", run: "."},

@@ -12,6 +12,7 @@ const (
 	eAGAIN       errno = 6
 	eBADF        errno = 8
 	eBUSY        errno = 10
+	eCONNREFUSED errno = 14
 	eEXIST       errno = 20
 	eFAULT       errno = 21
 	eFBIG        errno = 22
@@ -47,6 +48,8 @@ func number(e capabilities.Errno) errno {
 		return eBADF
 	case capabilities.EBUSY:
 		return eBUSY
+	case capabilities.ECONNREFUSED:
+		return eCONNREFUSED
 	case capabilities.EEXIST:
 		return eEXIST
 	case capabilities.EFBIG:
