@@ -86,7 +86,7 @@ func TestAccess(t *testing.T) {
 	}
 	g := Derive(Effective{ReadOnly: true}, Policy{Volumes: []VolumeGrant{{"data", "/data", WriteAccess}}})
 	b, err := json.Marshal(g)
-	const want = `{"claim":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":false,"openWorldHint":false},` +
+	const want = `{"mode":"enforce","claim":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":false,"openWorldHint":false},` +
 		`"volumes":[{"name":"data","path":"/data","access":"read"}]}`
 	if err != nil || string(b) != want {
 		t.Errorf("%s, %v", b, err)
