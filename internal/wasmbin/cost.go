@@ -2,78 +2,132 @@ package wasmbin
 
 import "math"
 
-// cost is what an engine needs to compile a function, or a module.
-type cost struct {
-	size   uint64 // instructions, weighed
-	nodes  uint64 // basic blocks
-	depth  uint64 // of blocks
-	loops  uint64 // nested
-	values uint64 // of calls and branches
-	live   uint64 // basic blocks times values that live in them
-	phis   uint64 // loops times variables
-	bounds uint64 // basic blocks times addresses known in them
-	square uint64 // of nodes
-	bulk   uint64
-	height uint64
-	vars   uint64
-}
-
-// coster adds up the cost of one function.
+// coster adds up what a function costs to compile, from what wazero's compiler
+// does for it. It takes every branch for a new basic block, and every variable
+// that the function names for one that lives in all of them.
 type coster struct {
-	cost
-	p       *parser
-	f       *reader
-	frames  []costFrame
-	stack   []uint32 // operands, as numbers of values
-	locals  []local
-	epoch   uint32 // how often control flow has met
-	next    uint32 // number of the next value
-	globals uint64 // mutable ones
-	allVars uint64
-	heights uint64
-	nLoops  uint64
+	p         *parser
+	f         *reader
+	frames    []costFrame
+	stack     []uint32 // operands: numbers, or which local they are of
+	locals    []local
+	epoch     uint32 // how often control flow has branched or met
+	next      uint32 // number of the next value
+	weight    uint64 // of instructions
+	nodes     uint64 // basic blocks
+	loops     uint64
+	loopDepth uint64 // loops in each other
+	bulk      uint64
+	calls     uint64
+	vars      uint64 // locals that are named
+
+	globalUses uint64
+	values     uint64 // of calls, branches and blocks
+	operands   uint64 // sum over nodes of operands
+	bounds     uint64 // sum over nodes of addresses known to be in memory
+	dominators uint64 // sum over edges of the depth in the dominator tree
+	edges      uint64 // sum over edges of nodes in a row before it
+	finds      uint64 // sum over uses of variables of nodes in a row before it
+	merges     uint64 // edges where all variables may differ
+	phis       uint64 // sum over the other edges of variables squared
 }
 
-// local is a local variable: the function and the epoch that its value is of.
-type local struct{ seen, epoch, value, bound uint32 }
+// local is a local: whether it is named, and in which epoch an access to
+// memory went through its value.
+type local struct {
+	named bool
+	bound uint32
+}
 
+// track is what is known where control flow has come to.
+type track struct {
+	bounds uint64 // addresses known to be in memory
+	dom    uint64 // depth in the dominator tree
+	chain  uint64 // nodes in a row
+}
+
+func (a track) meet(b track) track {
+	return track{min(a.bounds, b.bounds), min(a.dom, b.dom), min(a.chain, b.chain)}
+}
+
+var nowhere = track{math.MaxUint64, math.MaxUint64, math.MaxUint64}
+
+// costFrame is a block that is open.
 type costFrame struct {
 	op              byte
 	params, results int
-	height          int
+	height          int // of the operands outside
 	loops           uint64
-	entry, joined   uint64 // known addresses
-	known           uint64
-	dead            bool
+	now             track
+	entry           track
+	joined          track // of the branches to its end
+	ways            uint64
+	sets            uint64 // of variables in it
+	looped          bool   // there is a loop in it
+	dead            bool   // control flow does not come to here
 }
 
-const (
-	nowhere = math.MaxUint64
-	isLocal = 1 << 31
-)
+// isLocal marks an operand that is the value of a local.
+const isLocal = 1 << 31
+
+func newCoster(p *parser, f *reader, t FuncType, locals uint64) *coster {
+	n := len(t.Params) + int(locals)
+	if cap(p.locals) < n {
+		p.locals = make([]local, n)
+	}
+	c := &coster{p: p, f: f, epoch: 1, locals: p.locals[:n], stack: p.operands[:0]}
+	clear(c.locals)
+	c.frames = append(c.frames, costFrame{results: len(t.Results), joined: nowhere})
+	c.values = uint64(len(t.Params) + len(t.Results))
+	// Guard may put a loop there.
+	c.loops, c.loopDepth = 1, 1
+	c.node(2)
+	return c
+}
 
 func (c *coster) top() *costFrame { return &c.frames[len(c.frames)-1] }
 
-// node counts basic blocks that begin here.
-func (c *coster) node(n int) {
-	c.nodes += uint64(n)
-	c.heights += uint64(n) * uint64(len(c.stack))
-	c.bounds += uint64(n) * c.top().known
+// node counts basic blocks that begin here, one after the other.
+func (c *coster) node(n uint64) {
+	t := c.top()
+	c.nodes += n
+	c.operands += n * uint64(len(c.stack))
+	c.bounds += n * t.now.bounds
+	t.now.dom += n
+	t.now.chain += n
+	c.dominators += n * t.now.dom
+	c.f.costly("basic blocks in one function", c.nodes, maxNodes)
 }
 
+// find counts uses of variables.
+func (c *coster) find(n uint64) { c.finds += n * c.top().now.chain }
+
+// move takes operands and leaves new ones.
 func (c *coster) move(pop, push int) {
-	c.height = max(c.height, uint64(len(c.stack)))
-	c.stack = c.stack[:max(len(c.stack)-pop, c.top().height)]
+	c.stack = c.stack[:max(len(c.stack)-pop, min(c.top().height, len(c.stack)))]
+	c.f.costly("operands at once", uint64(len(c.stack)+push), maxOperands)
+	c.f.costly("parameters and results of calls and branches in one function", c.values, maxValues)
+	if c.f.err != nil {
+		return
+	}
 	for range push {
 		c.next++
-		c.stack = append(c.stack, c.next)
+		c.stack = append(c.stack, c.next&^isLocal)
 	}
 }
 
+// net makes the stack higher by n. fresh says that its top is a new value.
+func (c *coster) net(n int, fresh bool) {
+	c.move(max(0, -n), max(0, n))
+	if fresh && n <= 0 && len(c.stack) > c.top().height {
+		c.move(1, 1)
+	}
+}
+
+// operand reads what follows an opcode once more.
 func (c *coster) operand(start int) *reader { return &reader{b: c.f.b[:c.f.pos], pos: start + 1} }
 
 func (c *coster) visit(start int, op byte, sub uint32) {
-	c.size++
 	switch op {
 	case opBlock, opLoop, opIf:
 		c.open(start, op)
@@ -81,39 +135,21 @@ func (c *coster) visit(start int, op byte, sub uint32) {
 		c.alternative()
 	case opEnd:
 		c.end()
-	case opBr, opBrIf:
-		c.branch(c.operand(start).u32())
-		if op == opBr {
-			c.dead()
-		}
-	case opBrTable:
-		c.move(1, 0)
-		r := c.operand(start)
-		for range r.u32() + 1 {
-			c.branch(r.u32())
-		}
-		c.dead()
-	case opReturn:
-		c.values += uint64(c.frames[0].results)
-		c.dead()
-	case opUnreachable:
-		c.dead()
+	case opBr, opBrIf, opBrTable, opReturn, opUnreachable:
+		c.jump(start, op)
 	case opCall:
-		i := c.operand(start).u32()
-		if uint64(i) < uint64(len(c.p.funcs)) {
-			c.call(c.p.types[c.p.funcs[i]])
+		if i := c.operand(start).u32(); uint64(i) < uint64(len(c.p.funcs)) {
+			c.call(weightCall, c.p.types[c.p.funcs[i]])
 		}
 	case opCallIndirect:
 		c.move(1, 0)
-		i := c.operand(start).u32()
-		if uint64(i) < uint64(len(c.p.types)) {
-			c.call(c.p.types[i])
+		if i := c.operand(start).u32(); uint64(i) < uint64(len(c.p.types)) {
+			c.call(weightCallIndirect, c.p.types[i])
 		}
 	case opBulk:
 		c.bulkOp(sub)
 	case opVector:
-		c.size += 2
-		c.net(int(vectorEffect[sub]), true)
+		c.vector(sub)
 	case opLocalGet, opLocalSet, opLocalTee:
 		c.local(op, c.operand(start).u32())
 	default:
@@ -122,178 +158,95 @@ func (c *coster) visit(start int, op byte, sub uint32) {
 }
 
 func (c *coster) plain(op byte) {
-	if op >= opFirstLoad && op <= opLastStore {
-		c.size += 4
-		at := len(c.stack) - 1
-		if op >= opFirstStore {
-			at--
-		}
-		if at >= c.top().height {
-			c.address(c.stack[at])
-		}
+	c.weight += uint64(weight[op])
+	switch {
+	case op >= opFirstStore && op <= opLastStore:
+		c.access(2)
+	case op >= opFirstLoad && op < opFirstStore:
+		c.access(1)
+	case op == opGlobalGet || op == opGlobalSet:
+		c.globalUses++
+		c.top().sets++
+		c.find(1)
+	case op == opMemoryGrow:
+		c.top().sets += 2
 	}
-	c.net(int(effect[op]), op >= opFirstLoad && op <= 0xc4)
+	c.net(int(effect[op]), op >= opFirstLoad && op <= 0xc4 || op == opTableGet)
 }
 
-func (c *coster) net(n int, fresh bool) {
-	if n > 0 {
-		c.move(0, n)
-	} else {
-		c.move(-n, 0)
+func (c *coster) vector(sub uint32) {
+	c.weight += weightVector
+	switch {
+	case sub <= 10 || sub == 92 || sub == 93:
+		c.access(1)
+	case sub == 11 || sub >= 84 && sub <= 91:
+		c.access(2)
 	}
-	if fresh && n <= 0 && len(c.stack) > c.top().height {
-		c.move(1, 1)
-	}
+	c.net(int(vectorEffect[sub]), true)
 }
 
-// address notes an access through an address.
-func (c *coster) address(v uint32) {
-	if v&isLocal != 0 {
-		l := &c.locals[v&^isLocal]
+// access counts an access to memory: the address is the nth operand. One
+// through a local that has not changed since needs no new check.
+func (c *coster) access(n int) {
+	c.find(2)
+	at := len(c.stack) - n
+	if at >= c.top().height && at >= 0 && c.stack[at]&isLocal != 0 {
+		l := &c.locals[c.stack[at]&^isLocal]
 		if l.bound == c.epoch {
 			return
 		}
 		l.bound = c.epoch
 	}
-	c.top().known++
+	c.weight += weightAccess
+	c.top().now.bounds++
 }
 
 func (c *coster) local(op byte, i uint32) {
-	if uint64(i) < uint64(len(c.locals)) {
-		l := &c.locals[i]
-		if l.seen == 0 {
-			l.seen = 1
-			c.vars++
-		}
-		if op != opLocalGet {
-			l.bound = 0
-		}
+	c.weight++
+	if uint64(i) >= uint64(len(c.locals)) {
+		c.net(int(effect[op]), false) // not valid
+		return
+	}
+	l := &c.locals[i]
+	if !l.named {
+		l.named = true
+		c.vars++
 	}
 	switch op {
 	case opLocalGet:
+		c.find(1)
 		c.stack = append(c.stack, i|isLocal)
+		return
 	case opLocalSet:
 		c.move(1, 0)
+	case opLocalTee:
+		c.net(0, true)
 	}
+	l.bound = 0
+	c.top().sets++
 }
 
-func (c *coster) call(t FuncType) {
-	c.size += 8
-	c.values += uint64(len(t.Params)+len(t.Results)) + c.globals
+func (c *coster) call(weight uint64, t FuncType) {
+	c.calls++
+	c.weight += weight
+	c.values += uint64(len(t.Params)+len(t.Results)) + c.p.mutables
+	c.top().sets += 2 + c.p.mutables
+	c.find(2)
 	c.move(len(t.Params), len(t.Results))
 }
 
 func (c *coster) bulkOp(sub uint32) {
+	c.weight += uint64(bulkWeight[sub])
 	c.net(int(bulkEffect[sub]), sub < 8)
-	if sub >= 8 {
-		c.bulk++
-		c.size += 40
+	if sub < 8 {
+		return
 	}
-	if sub == 11 || sub == 17 {
+	c.find(2)
+	c.bulk++
+	c.f.costly("bulk instructions in one function", c.bulk, maxBulk)
+	if sub == 11 || sub == 17 { // memory.fill and table.fill are loops
 		c.node(3)
+		c.loops++
+		c.merges += 2
 	}
-}
-
-func (c *coster) open(start int, op byte) {
-	r := c.operand(start)
-	fr := costFrame{op: op, loops: c.top().loops, joined: nowhere}
-	if x := r.peek(); x != 0x40 {
-		if i := r.signed(33); i < 0 {
-			fr.results = 1
-		} else if i < int64(len(c.p.types)) {
-			t := c.p.types[i]
-			fr.params, fr.results = len(t.Params), len(t.Results)
-		}
-	}
-	n := 1
-	switch op {
-	case opLoop:
-		n = 2
-		c.nLoops++
-		fr.loops++
-		c.loops = max(c.loops, fr.loops)
-		c.values += uint64(fr.params)
-		c.epoch++
-	case opIf:
-		n = 3
-		c.move(1, 0)
-	}
-	c.values += uint64(fr.params + fr.results)
-	c.node(n)
-	fr.known, fr.entry, fr.dead = c.top().known, c.top().known, c.top().dead
-	fr.height = max(c.top().height, len(c.stack)-fr.params)
-	if op == opIf {
-		c.epoch++
-	}
-	c.frames = append(c.frames, fr)
-	c.depth = max(c.depth, uint64(len(c.frames)))
-}
-
-func (c *coster) alternative() {
-	t := c.top()
-	if !t.dead {
-		t.joined = min(t.joined, t.known)
-	}
-	c.values += uint64(t.results)
-	t.op, t.known, t.dead = opElse, t.entry, false
-	c.epoch++
-	c.move(len(c.stack), t.params)
-}
-
-func (c *coster) end() {
-	t := *c.top()
-	if t.op == opIf {
-		t.joined = min(t.joined, t.entry)
-	}
-	if !t.dead {
-		t.joined = min(t.joined, t.known)
-	}
-	c.values += uint64(t.results)
-	c.move(len(c.stack), 0)
-	if len(c.frames) == 1 {
-		return
-	}
-	c.frames = c.frames[:len(c.frames)-1]
-	c.move(0, t.results)
-	o := c.top()
-	if t.joined == nowhere {
-		o.dead = true
-	} else {
-		o.known = t.joined
-	}
-	c.epoch++
-}
-
-func (c *coster) branch(depth uint32) {
-	if uint64(depth) >= uint64(len(c.frames)) {
-		return
-	}
-	c.size += 2
-	t := &c.frames[len(c.frames)-1-int(depth)]
-	if t.op == opLoop {
-		c.values += uint64(t.params)
-	} else {
-		c.values += uint64(t.results)
-		t.joined = min(t.joined, c.top().known)
-	}
-	c.node(1)
-}
-
-func (c *coster) dead() {
-	c.move(len(c.stack), 0)
-	c.top().dead = true
-}
-
-func (p *parser) costOf(f *reader, t FuncType, locals uint64, globals uint64) cost {
-	c := &coster{p: p, f: f, globals: globals}
-	c.locals = make([]local, len(t.Params)+int(locals))
-	c.epoch = 1
-	c.frames = []costFrame{{results: len(t.Results), joined: nowhere}}
-	walk(f, c.visit)
-	c.values += uint64(len(t.Params) + len(t.Results))
-	v := c.vars + 2 + min(globals, c.size)
-	c.live = c.nodes*v + c.heights
-	c.phis = c.nLoops * v
-	c.square = c.nodes * c.nodes
-	return c.cost
 }

@@ -33,11 +33,15 @@ var ErrLimit = errors.New("WebAssembly module over a limit")
 type LimitError struct {
 	What      string // for example "memory pages" or "table entries"
 	Have, Max uint64
+	Costly    bool // it takes an engine too long, or too much memory, to compile
 }
 
 // Error returns one line that names what it is, how much there is and how much
 // there may be.
 func (e *LimitError) Error() string {
+	if e.Costly {
+		return fmt.Sprintf("WebAssembly module is too costly to compile: it has %d %s, at most %d are allowed", e.Have, e.What, e.Max)
+	}
 	return fmt.Sprintf("WebAssembly module has %d %s, at most %d are allowed", e.Have, e.What, e.Max)
 }
 

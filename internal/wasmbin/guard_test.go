@@ -137,11 +137,11 @@ func TestGuardLimits(t *testing.T) {
 		o    GuardOptions
 		want LimitError
 	}{
-		{"memory", memory(0, 3), GuardOptions{MaxMemory: 2}, LimitError{"memory pages", 3, 2}},
-		{"any memory", memory(0, 1), GuardOptions{}, LimitError{"memory pages", 1, 0}},
-		{"tables", tables([]byte{0, 0}, []byte{0, 0}), GuardOptions{MaxTables: 1}, LimitError{"tables", 2, 1}},
-		{"table", tables([]byte{0, 9}), GuardOptions{MaxTables: 1, MaxTable: 8}, LimitError{"table entries", 9, 8}},
-		{"any table", tables([]byte{0, 0}), GuardOptions{}, LimitError{"tables", 1, 0}},
+		{"memory", memory(0, 3), GuardOptions{MaxMemory: 2}, LimitError{"memory pages", 3, 2, false}},
+		{"any memory", memory(0, 1), GuardOptions{}, LimitError{"memory pages", 1, 0, false}},
+		{"tables", tables([]byte{0, 0}, []byte{0, 0}), GuardOptions{MaxTables: 1}, LimitError{"tables", 2, 1, false}},
+		{"table", tables([]byte{0, 9}), GuardOptions{MaxTables: 1, MaxTable: 8}, LimitError{"table entries", 9, 8, false}},
+		{"any table", tables([]byte{0, 0}), GuardOptions{}, LimitError{"tables", 1, 0, false}},
 	} {
 		_, err := Guard(tt.b, tt.o)
 		var le *LimitError

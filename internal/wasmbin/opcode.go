@@ -22,9 +22,11 @@ const (
 	opLocalTee     = 0x22
 	opGlobalGet    = 0x23
 	opGlobalSet    = 0x24
+	opTableGet     = 0x25
 	opFirstLoad    = 0x28
 	opFirstStore   = 0x36
 	opLastStore    = 0x3e
+	opMemoryGrow   = 0x40
 	opRefFunc      = 0xd2
 	opBulk         = 0xfc // prefix of saturating conversions, bulk memory and tables
 	opVector       = 0xfd // prefix of vector instructions
@@ -118,9 +120,6 @@ var vector = func() (t [256]immediate) {
 	return t
 }()
 
-// maxDepth bounds how deep blocks are nested in a function.
-const maxDepth = 1_000_000
-
 // walk reads the instructions of a function body up to its end. visit is
 // called after each with where it begins, its opcode and, after a prefix, its
 // number.
@@ -133,7 +132,7 @@ func walk(r *reader, visit func(start int, op byte, sub uint32)) {
 		case opBlock, opLoop, opIf:
 			blockType(r)
 			depth++
-			r.limit("nested blocks", uint64(depth), maxDepth)
+			r.costly("nested blocks", uint64(depth), maxDepth)
 		case opElse:
 		case opEnd:
 			depth--

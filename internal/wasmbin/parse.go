@@ -5,7 +5,7 @@ package wasmbin
 // lower ones for what costs a host much; elements, names, sections and the sum
 // of locals have none there.
 const (
-	maxTypes    = 1_000_000
+	maxTypes    = 100_000
 	maxFuncs    = 1_000_000
 	maxImports  = 100_000
 	maxExports  = 100_000
@@ -21,6 +21,7 @@ const (
 	maxNames    = 2_000_000 // of the name section
 	maxSections = 10_000
 	maxLocalSum = 20_000_000
+	maxTypeSum  = 1_000_000
 )
 
 // parser holds what later sections need of earlier ones.
@@ -34,8 +35,15 @@ type parser struct {
 	codes    int
 	counted  bool // there is a data count
 	count    uint32
-	locals   uint64
+	localSum uint64
 	elements uint64
+	typeSum  uint64 // parameters and results of all types
+	nodes    uint64 // basic blocks of the largest function
+	memory   uint64 // bytes that the largest function takes to compile
+	kept     uint64 // bytes of the machine code of all functions
+	work     uint64 // ns that the functions take to compile
+	locals   []local
+	operands []uint32
 }
 
 func parse(b []byte) (*parser, error) {
@@ -59,6 +67,9 @@ func parse(b []byte) (*parser, error) {
 	}
 	if p.codes != p.module.Functions {
 		return nil, &FormatError{Offset: len(b), Problem: "functions and bodies differ in number"}
+	}
+	if err := p.perFunction(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -140,6 +151,8 @@ func (p *parser) funcType(r *reader) {
 	for range r.count("results", maxResults) {
 		t.Results = append(t.Results, valueType(r))
 	}
+	p.typeSum += uint64(len(t.Params) + len(t.Results))
+	r.limit("parameters and results in all types", p.typeSum, maxTypeSum)
 	if r.err == nil {
 		p.types = append(p.types, t)
 	}
@@ -230,17 +243,25 @@ func (p *parser) exports(r *reader) {
 
 func (p *parser) code(r *reader) {
 	p.codes = r.count("function bodies", maxFuncs)
-	for range p.codes {
+	if p.codes > p.module.Functions {
+		r.fail("functions and bodies differ in number")
+		return
+	}
+	imported := len(p.funcs) - p.module.Functions
+	for i := range p.codes {
 		body := r.sub(uint64(r.u32()))
 		r.limit("bytes in one function", uint64(len(body.b)), maxBody)
-		p.locals += localDecls(body)
+		locals := localDecls(body)
+		p.localSum += locals
 		if r.err == nil {
 			r.err = body.err
 		}
-		r.limit("locals in all functions", p.locals, maxLocalSum)
+		r.limit("locals in all functions", p.localSum, maxLocalSum)
 		if r.err == nil && (body.left() == 0 || body.b[len(body.b)-1] != opEnd) {
 			r.fail("a function body has no end")
 		}
+		number := imported + i
+		p.costs(r, body, number, p.types[p.funcs[number]], locals)
 		if r.err != nil {
 			return
 		}

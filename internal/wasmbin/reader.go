@@ -31,6 +31,13 @@ func (r *reader) limit(what string, have, most uint64) {
 	}
 }
 
+// costly records that compiling would take more of something than it may.
+func (r *reader) costly(what string, have, most uint64) {
+	if r.err == nil && have > most {
+		r.err = &LimitError{What: what, Have: have, Max: most, Costly: true}
+	}
+}
+
 func (r *reader) byte() byte {
 	if r.err != nil || r.left() < 1 {
 		r.fail("ends too early")

@@ -1,5 +1,7 @@
 package wasmtest
 
+import "bytes"
+
 // Uint returns v in unsigned LEB128.
 func Uint(v uint64) []byte {
 	var b []byte
@@ -44,6 +46,14 @@ var (
 	Drop        = []byte{0x1a}
 	Forever     = []byte{0x03, 0x40, 0x0c, 0x00, 0x0b} // loop; br 0; end
 	MemoryGrow  = []byte{0x40, 0x00}
+	MemoryFill  = []byte{0xfc, 0x0b, 0x00}
+	MemoryCopy  = []byte{0xfc, 0x0a, 0x00, 0x00}
+	I32Load     = []byte{0x28, 0x02, 0x00}
+	I32Add      = []byte{0x6a}
+	Block       = []byte{0x02, 0x40} // without a type, as the next two
+	Loop        = []byte{0x03, 0x40}
+	If          = []byte{0x04, 0x40}
+	End         = []byte{0x0b}
 )
 
 // Seq joins instructions.
@@ -54,3 +64,18 @@ func Seq(parts ...[]byte) []byte {
 	}
 	return b
 }
+
+// LocalSet returns local.set i.
+func LocalSet(i int) []byte { return append([]byte{0x21}, Uint(uint64(i))...) }
+
+// BrIf returns br_if label.
+func BrIf(label int) []byte { return append([]byte{0x0d}, Uint(uint64(label))...) }
+
+// BrTable returns a br_table of n targets and a default one, all of them the
+// innermost block.
+func BrTable(n int) []byte {
+	return append(append([]byte{0x0e}, Uint(uint64(n))...), make([]byte, n+1)...)
+}
+
+// Repeat returns instructions n times.
+func Repeat(n int, parts ...[]byte) []byte { return bytes.Repeat(Seq(parts...), n) }
