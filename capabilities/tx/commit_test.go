@@ -27,25 +27,25 @@ func take(t testing.TB, from, seen string, vols ...Volume) (*Tx, *Prepared) {
 	return x, prepared
 }
 
-// pausing is a store that does something when its lock's guards were checked.
+// pausing is a store that does something when its guards were checked.
 type pausing struct {
 	volume.Locker
 	checked func()
 }
 
-func (p pausing) Lock(ctx context.Context) (volume.Locked, error) {
-	l, err := p.Locker.Lock(ctx)
-	return pausingLocked{l, p.checked}, err
+func (p pausing) Stage(ctx context.Context, c *volume.Change) (volume.Staged, error) {
+	s, err := p.Locker.Stage(ctx, c)
+	return pausingStaged{s, p.checked}, err
 }
 
-type pausingLocked struct {
-	volume.Locked
+type pausingStaged struct {
+	volume.Staged
 	checked func()
 }
 
-func (p pausingLocked) Check(ctx context.Context, c *volume.Change) error {
+func (p pausingStaged) Check(ctx context.Context) error {
 	defer p.checked()
-	return p.Locked.Check(ctx, c)
+	return p.Staged.Check(ctx)
 }
 
 // Two calls that each take away what the other has seen do not both commit,

@@ -5,14 +5,15 @@
 // that. What is prepared is data: it can be stored and committed later by
 // another Tx on the same volumes, or never.
 //
-// A commit locks all volumes of the transaction, also those that were only
-// read, checks all guards, changes what is to be changed, and lets go: calls are
-// as if they had run one after another, over all volumes that they share. Only a
-// store that is no [volume.Locker] cannot take part in that.
+// A commit stages what is to be changed, locks all volumes of the transaction,
+// also those that were only read, checks all guards, publishes, and lets go:
+// calls are as if they had run one after another, over all volumes that they
+// share. Only a store that is no [volume.Locker] cannot take part in that.
 //
-// A commit to one volume is whole or not at all. To several volumes it is not
-// yet: when a later one cannot be changed after all, or the process is killed in
-// between, the earlier ones stay changed. [ErrPartial] says so.
+// A commit is whole or not at all: when a later volume cannot be changed after
+// all, the earlier ones are changed back. Where that fails, or the earlier one is
+// no Locker, [ErrPartial] says so. Nobody does when the process is killed in
+// between.
 package tx
 
 import (
@@ -37,7 +38,8 @@ var (
 	// ErrVolumes: volumes share a name or a folder, or a prepared change is for
 	// others.
 	ErrVolumes = errors.New("transaction has other volumes")
-	// ErrPartial: some volumes were changed and others could not be.
+	// ErrPartial: some volumes were changed, others could not be, and the former
+	// could not be changed back.
 	ErrPartial = errors.New("transaction committed in part")
 )
 
@@ -240,15 +242,15 @@ func (t *Tx) collect() (*Prepared, error) {
 	return p, nil
 }
 
-// Commit applies what was prepared, volume by volume in the order of their
-// names, and ends the transaction. A call that only read is checked too. It can
-// not be cancelled.
+// Commit applies what was prepared, to all volumes or to none, and ends the
+// transaction. A call that only read is checked too. It can not be cancelled.
 //
 // It returns [volume.ErrConflict] when a guard no longer holds: nothing was
-// changed, and the call has to be run again. It returns [ErrPartial] when some
-// volumes were changed and one could not be, and [volume.ErrTorn] when one was
-// changed in part; these two may come together and match no other error. With
-// [ErrNotPrepared] and [ErrVolumes] the transaction goes on.
+// changed, and the call has to be run again. It returns [ErrPartial] when one
+// volume could not be changed and another one not be changed back, and
+// [volume.ErrTorn] when one was changed in part; these two may come together and
+// match no other error. With [ErrNotPrepared] and [ErrVolumes] the transaction
+// goes on.
 func (t *Tx) Commit(ctx context.Context, p *Prepared) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -269,103 +271,6 @@ func (t *Tx) Commit(ctx context.Context, p *Prepared) error {
 	err := t.apply(context.WithoutCancel(ctx), p)
 	_ = t.end() // what is committed stays so, whatever closing read files says
 	return err
-}
-
-// participant is a volume that takes part in a commit.
-type participant struct {
-	Volume
-	change *volume.Change
-	lock   volume.Locked
-}
-
-// apply checks all volumes before it changes the first, and keeps all others
-// out in the meantime.
-func (t *Tx) apply(ctx context.Context, p *Prepared) error {
-	var parts []*participant
-	for _, v := range t.volumes {
-		if c := p.Changes[v.Name]; c != nil {
-			parts = append(parts, &participant{Volume: v, change: c})
-		}
-	}
-	unlock, err := lock(ctx, parts)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for _, v := range parts {
-		if err := v.lock.Check(ctx, v.change); err != nil {
-			return fmt.Errorf("volume %q: %w", v.Name, err)
-		}
-	}
-	changed := 0
-	for _, v := range parts {
-		if v.change.Empty() {
-			continue
-		}
-		if err := v.lock.Apply(ctx, v.change); err != nil {
-			return failed(v.Name, err, changed > 0)
-		}
-		changed++
-	}
-	return nil
-}
-
-// lock locks all volumes, in the one order in which everybody does.
-func lock(ctx context.Context, parts []*participant) (unlock func(), err error) {
-	ordered := slices.SortedStableFunc(slices.Values(parts), func(a, b *participant) int {
-		return a.folder().Compare(b.folder())
-	})
-	var held []volume.Locked
-	unlock = func() {
-		for _, l := range slices.Backward(held) {
-			l.Unlock()
-		}
-	}
-	for _, v := range ordered {
-		l, ok := v.Store.(volume.Locker)
-		if !ok {
-			v.lock = unlocked{v.Store}
-			continue
-		}
-		if v.lock, err = l.Lock(ctx); err != nil {
-			unlock()
-			return nil, fmt.Errorf("volume %q: %w", v.Name, err)
-		}
-		held = append(held, v.lock)
-	}
-	return unlock, nil
-}
-
-// unlocked is a store that cannot be locked: what its guards refuse once others
-// were changed makes the commit partial.
-type unlocked struct{ store volume.Store }
-
-// Check checks what is only read, so that it comes before all changes.
-func (u unlocked) Check(ctx context.Context, c *volume.Change) error {
-	if c.Empty() {
-		return u.store.Apply(ctx, c)
-	}
-	return nil
-}
-
-func (u unlocked) Apply(ctx context.Context, c *volume.Change) error { return u.store.Apply(ctx, c) }
-
-func (unlocked) Unlock() {}
-
-// failed returns the error of a volume that could not be changed. Once
-// something was changed the cause is not wrapped: a conflict would invite
-// running the call again, on top of that.
-func failed(name string, err error, partial bool) error {
-	torn := errors.Is(err, volume.ErrTorn)
-	switch {
-	case torn && partial:
-		return fmt.Errorf("%w: %w: volume %q: %s", ErrPartial, volume.ErrTorn, name, err.Error())
-	case torn:
-		return fmt.Errorf("%w: volume %q: %s", volume.ErrTorn, name, err.Error())
-	case partial:
-		return fmt.Errorf("%w: volume %q: %s", ErrPartial, name, err.Error())
-	}
-	return fmt.Errorf("volume %q: %w", name, err)
 }
 
 // Rollback drops all that the call did. It can be repeated, and does nothing

@@ -168,60 +168,124 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// failing is a store whose Apply fails though Check says nothing.
+// failing is a store whose changes cannot be put in place, or not be taken back,
+// though Check says nothing.
 type failing struct {
 	volume.Locker
-	err error
+	publish, undo error
 }
 
-func (f failing) Lock(ctx context.Context) (volume.Locked, error) {
-	l, err := f.Locker.Lock(ctx)
-	return failingLocked{l, f.err}, err
+func (f failing) Stage(ctx context.Context, c *volume.Change) (volume.Staged, error) {
+	s, err := f.Locker.Stage(ctx, c)
+	return failingStaged{s, f}, err
 }
 
-type failingLocked struct {
-	volume.Locked
-	err error
+type failingStaged struct {
+	volume.Staged
+	failing
 }
 
-func (f failingLocked) Apply(context.Context, *volume.Change) error { return f.err }
+func (f failingStaged) Publish(ctx context.Context) error {
+	if f.publish != nil {
+		return f.publish
+	}
+	return f.Staged.Publish(ctx)
+}
 
-// After a commit in part nothing may look like a conflict: the call would be
-// run again.
+func (f failingStaged) Undo() error {
+	if f.undo != nil {
+		return f.undo
+	}
+	return f.Staged.Undo()
+}
+
+// When a later volume cannot be changed the earlier one is changed back, and
+// the error is that of the later one. Only when that fails is the commit partial,
+// and nothing may look like a conflict then: the call would be run again.
 func TestPartial(t *testing.T) {
+	for name, undo := range map[string]error{"undone": nil, "not undone": errors.New("injected"), "torn": volume.ErrTorn} {
+		t.Run(name, func(t *testing.T) {
+			a, fileA := folder(t, "a")
+			b, fileB := folder(t, "b")
+			a.Store = failing{a.Store.(volume.Locker), nil, undo}
+			b.Store = failing{b.Store.(volume.Locker), volume.ErrConflict, nil}
+			x := begin(a, b)
+			write(t, x.Overlay("a"), "f", "new")
+			write(t, x.Overlay("b"), "f", "new")
+			p, err := x.Prepare(t.Context())
+			must(t, err)
+			err = x.Commit(t.Context(), p)
+			if errors.Is(err, ErrPartial) != (undo != nil) || errors.Is(err, volume.ErrConflict) != (undo == nil) ||
+				errors.Is(err, volume.ErrTorn) != errors.Is(undo, volume.ErrTorn) {
+				t.Errorf("commit: %v", err)
+			}
+			if undo == nil {
+				holds(t, fileA, "old")
+			} else {
+				holds(t, fileA, "new")
+			}
+			holds(t, fileB, "old")
+			left, err := os.ReadDir(filepath.Dir(fileA))
+			if err != nil || len(left) != 1 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// Stores that are no Lockers are changed last, and cannot be changed back.
+func TestPartialUnlocked(t *testing.T) {
 	a, fileA := folder(t, "a")
 	b, fileB := folder(t, "b")
-	b.Store = failing{b.Store.(volume.Locker), volume.ErrConflict}
-	x := begin(a, b)
-	write(t, x.Overlay("a"), "f", "new")
-	write(t, x.Overlay("b"), "f", "new")
+	c, fileC := folder(t, "c")
+	b.Store = struct{ volume.Store }{b.Store}
+	x := begin(a, b, c)
+	for _, name := range []string{"a", "b", "c"} {
+		write(t, x.Overlay(name), "f", "new")
+	}
 	p, err := x.Prepare(t.Context())
 	must(t, err)
-	if err := x.Commit(t.Context(), p); !errors.Is(err, ErrPartial) || errors.Is(err, volume.ErrConflict) {
+	must(t, os.WriteFile(fileB, []byte("OLD"), 0o644))
+	if err := x.Commit(t.Context(), p); !errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
 		t.Errorf("commit: %v", err)
 	}
-	holds(t, fileA, "new")
-	holds(t, fileB, "old")
+	holds(t, fileA, "old")
+	holds(t, fileC, "old")
+
+	c.Store = struct{ volume.Store }{c.Store}
+	x = begin(a, b, c)
+	for _, name := range []string{"a", "b", "c"} {
+		write(t, x.Overlay(name), "f", "new")
+	}
+	p, err = x.Prepare(t.Context())
+	must(t, err)
+	must(t, os.WriteFile(fileC, []byte("OLD"), 0o644))
+	if err := x.Commit(t.Context(), p); errors.Is(err, volume.ErrConflict) || !errors.Is(err, ErrPartial) {
+		t.Errorf("commit: %v", err)
+	}
+	holds(t, fileA, "old")
+	holds(t, fileB, "new")
 }
 
 // What is left between two states says so, whatever else its error matches,
 // and nobody runs the call again.
 func TestTorn(t *testing.T) {
 	cause := fmt.Errorf("%w: %w", volume.ErrTorn, volume.ErrConflict)
-	for name, partial := range map[string]bool{"a": false, "b": true} {
-		a, _ := folder(t, "a")
+	for _, name := range []string{"a", "b"} {
+		a, fileA := folder(t, "a")
 		b, _ := folder(t, "b")
 		vols := map[string]*Volume{"a": &a, "b": &b}
-		vols[name].Store = failing{vols[name].Store.(volume.Locker), cause}
+		vols[name].Store = failing{vols[name].Store.(volume.Locker), cause, nil}
 		x := begin(a, b)
 		write(t, x.Overlay("a"), "f", "new")
 		write(t, x.Overlay("b"), "f", "new")
 		p, err := x.Prepare(t.Context())
 		must(t, err)
 		err = x.Commit(t.Context(), p)
-		if !errors.Is(err, volume.ErrTorn) || errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) != partial {
+		if !errors.Is(err, volume.ErrTorn) || errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
 			t.Errorf("%s: %v", name, err)
 		}
+		holds(t, fileA, "old")
 	}
 }
 

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,47 +15,20 @@ import (
 // New contents are prepared in a stage, a folder in the volume's root whose name
 // the host reserves; what is replaced or removed is moved there, and moved back
 // when anything fails. Owners are kept as far as the host allows; extended
-// attributes of replaced files, and their other hard links, are not.
+// attributes of replaced files are not. A file with other names (hard links) is
+// replaced and not changed, so that they go on leading to the old one; where the
+// system does not tell of them (Windows), setting the times of a file, or moving
+// it over another, shows through them too.
 func (h *HostDir) Apply(ctx context.Context, c *Change) error {
-	l, err := h.lock(ctx)
+	s, err := h.Stage(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer l.Unlock()
-	return l.Apply(ctx, c)
-}
-
-// Apply is that of [HostDir], without locking.
-func (l *lockedDir) Apply(ctx context.Context, c *Change) error {
-	if l.checked != c {
-		if err := l.Check(ctx, c); err != nil {
-			return err
-		}
+	defer s.Close()
+	if err := s.Lock(ctx); err != nil {
+		return err
 	}
-	l.checked = nil
-	if c.Empty() {
-		return nil
-	}
-	l.sweep()
-	if err := l.host.apply(ctx, c); err != nil {
-		return fmt.Errorf("volume apply: %w", err)
-	}
-	return nil
-}
-
-// apply does the steps of a change whose guards hold.
-func (h *HostDir) apply(ctx context.Context, c *Change) error {
-	stage := reservedPrefix + rand.Text()
-	if err := h.disk.mkdir(stage, 0o700); err != nil {
-		return named(err)
-	}
-	a := newApplication(h, c, stage)
-	if err := a.run(ctx); err != nil {
-		return named(err)
-	}
-	h.discard(stage)
-	a.settleRoot()
-	return nil
+	return s.Publish(ctx)
 }
 
 // application is a change on its way into a folder.
@@ -99,24 +71,6 @@ func newApplication(h *HostDir, c *Change, stage string) *application {
 	return a
 }
 
-// run does the steps, or takes them back. Until the guards were checked a
-// second time, only the stage is written to.
-func (a *application) run(ctx context.Context) error {
-	err := a.prepare(ctx)
-	if changed := a.recheck(); err == nil || errors.Is(changed, ErrConflict) {
-		err = changed
-	}
-	if err == nil {
-		err = a.publish()
-	}
-	if err == nil || errors.Is(err, ErrTorn) {
-		return err
-	}
-	a.host.discard(a.stage)
-	a.host.remember(a.change.Guards, a.disturbed)
-	return err
-}
-
 // publish puts in place what was prepared, or takes back what it did of that.
 func (a *application) publish() error {
 	a.host.publishing.Lock()
@@ -129,6 +83,16 @@ func (a *application) publish() error {
 	return nil
 }
 
+// unpublish takes back what was put in place.
+func (a *application) unpublish() error {
+	a.host.publishing.Lock()
+	defer a.host.publishing.Unlock()
+	if undo := a.revert(); undo != nil {
+		return fmt.Errorf("%w: undo: %s; old files are in %s", ErrTorn, undo.Error(), a.stage)
+	}
+	return nil
+}
+
 // takeBack returns the cause, or what became of it when undoing failed too.
 func (a *application) takeBack(cause error) error {
 	undo := a.revert()
@@ -136,25 +100,6 @@ func (a *application) takeBack(cause error) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %s; undo: %s; old files are in %s", ErrTorn, cause.Error(), undo.Error(), a.stage)
-}
-
-// recheck checks the guards of the paths that are about to change: preparing
-// may have taken long.
-func (a *application) recheck() error {
-	paths := map[string]struct{}{}
-	for _, s := range a.change.Steps {
-		paths[s.Path] = struct{}{}
-		paths[s.Base] = struct{}{}
-	}
-	for _, g := range a.change.Guards {
-		if _, ok := paths[g.Path]; !ok {
-			continue
-		}
-		if err := a.host.unchanged(g); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // revert takes back what was done, last step first. It goes on after an error

@@ -153,17 +153,20 @@ func roundUp(n int) int {
 // It returns how many bytes of memory became free.
 func (b *body) truncate(size int64) (freed int64) {
 	b.keep = min(b.keep, size)
-	if size < b.size {
+	if size < b.size && len(b.chunks) > 0 {
+		left := map[int64][]byte{} // a map keeps the memory of what is deleted from it
 		for i, c := range b.chunks {
-			switch left := size - i*chunkSize; {
-			case left <= 0:
+			switch rest := size - i*chunkSize; {
+			case rest <= 0:
 				freed += int64(cap(c))
-				delete(b.chunks, i)
-			case left < int64(len(c)):
-				clear(c[left:])
-				b.chunks[i] = c[:left]
+				continue
+			case rest < int64(len(c)):
+				clear(c[rest:])
+				c = c[:rest]
 			}
+			left[i] = c
 		}
+		b.chunks = left
 	}
 	b.size = size
 	return freed

@@ -15,7 +15,7 @@ const DefaultSeen = 64 << 20
 
 // LimitError says which budget of a call ran out.
 type LimitError struct {
-	Resource string // "writes" (bytes), "files", or "paths" (names looked at)
+	Resource string // "writes" (bytes), "files", or "paths" (names looked at or told of)
 }
 
 // Error names the resource.
@@ -27,7 +27,7 @@ func (e *LimitError) Error() string { return e.Resource + " limit reached" }
 type Budget struct {
 	Bytes int64 // bytes held in memory, and by how much files may grow
 	Files int64 // files, links and directories made, changed, moved or removed
-	Seen  int64 // bytes held to remember paths and listings that were looked at; 0: DefaultSeen
+	Seen  int64 // bytes held to remember paths and listings that were looked at, and to tell of changes; 0: DefaultSeen
 
 	mu   sync.Mutex
 	used cost
@@ -38,7 +38,7 @@ type cost struct {
 	bytes int64 // memory
 	grown int64 // length of files beyond what the base has; holes cost no memory
 	files int64
-	seen  int64 // memory for what was looked at
+	seen  int64 // memory for what was looked at, and for paths that a difference names
 }
 
 func (c cost) plus(d cost) cost {
@@ -64,16 +64,16 @@ func (b *Budget) take(c cost) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next := b.used.plus(c)
-	switch {
-	case c.bytes > 0 && next.bytes > b.Bytes, c.grown > 0 && next.grown > b.Bytes:
+	left := cost{b.Bytes, b.Bytes, b.Files, seen}.plus(b.used.negative())
+	switch { // what is asked for may be so much that a sum would overflow
+	case c.bytes > 0 && c.bytes > left.bytes, c.grown > 0 && c.grown > left.grown:
 		return &LimitError{Resource: limitWrites}
-	case c.files > 0 && next.files > b.Files:
+	case c.files > 0 && c.files > left.files:
 		return &LimitError{Resource: limitFiles}
-	case c.seen > 0 && next.seen > seen:
+	case c.seen > 0 && c.seen > left.seen:
 		return &LimitError{Resource: limitPaths}
 	}
-	b.used = next
+	b.used = b.used.plus(c)
 	return nil
 }
 

@@ -5,28 +5,18 @@ import (
 	"fmt"
 )
 
-// Check returns [ErrConflict] when a guard of the change no longer holds. It
-// changes nothing.
-func (h *HostDir) Check(ctx context.Context, c *Change) error {
-	l, err := h.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Unlock()
-	return l.Check(ctx, c)
-}
-
 // Check returns [ErrConflict] when a guard of the change no longer holds, and
-// EINVAL for a change that no overlay makes.
-func (l *lockedDir) Check(ctx context.Context, c *Change) error {
+// EINVAL for a change that no overlay makes. It changes nothing.
+func (h *HostDir) Check(ctx context.Context, c *Change) error {
 	if err := c.valid(); err != nil {
 		return fmt.Errorf("volume change: %w", err)
 	}
-	if err := l.host.holds(ctx, c); err != nil {
+	l, err := h.lock(ctx, true)
+	if err != nil {
 		return err
 	}
-	l.checked = c
-	return nil
+	defer l.unlock()
+	return h.holds(ctx, c)
 }
 
 // holds checks all guards and listings of a change.
@@ -71,7 +61,7 @@ func (h *HostDir) unchanged(g Guard) error {
 		}
 		st.Digest = digest
 	}
-	st = h.undone.before(g, st)
+	st = h.before(g, st)
 	if !st.Same(g.Stamp) {
 		return ErrConflict
 	}

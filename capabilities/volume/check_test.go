@@ -246,14 +246,14 @@ func TestLock(t *testing.T) {
 	c, err := g.Change()
 	must(t, err)
 	for name, holder := range map[string]*HostDir{"same": h, "another": open(t, dir)} {
-		l, err := holder.Lock(t.Context())
+		l, err := holder.lock(t.Context(), false)
 		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		if err := h.Apply(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
-		l.Unlock()
+		l.unlock()
 	}
 	must(t, h.Apply(t.Context(), c))
 	if err := lockError(t.Context()); !errors.Is(err, capabilities.EAGAIN) {

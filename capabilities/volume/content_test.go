@@ -105,6 +105,16 @@ func TestBudgetBytes(t *testing.T) {
 	isLimit(t, "holes in many files", err, limitWrites)
 }
 
+// A size whose sum with what is used overflows is over the limit too.
+func TestBudgetOverflow(t *testing.T) {
+	g := limited(nil, 1<<20, 1000)
+	must(t, g.write("small", "x", 0))
+	must(t, g.write("f", "", 0))
+	n, err := g.node("f", true)
+	must(t, err)
+	isLimit(t, "largest size of a second file", g.Truncate(n, math.MaxInt64), limitWrites)
+}
+
 func TestBudgetFiles(t *testing.T) {
 	h, _ := planted(t, map[string]string{"a": "a", "b": "b", "c": "c", "d/1": "1", "d/2": "2", "d/3": "3"})
 	for what, call := range map[string]func(*guest, int) error{

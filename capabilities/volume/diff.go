@@ -29,6 +29,9 @@ func (o *Overlay) delta() *delta {
 	if c := o.cached; c != nil && c.err == nil && c.version == o.version {
 		return c
 	}
+	o.cached = nil
+	o.budget.give(o.told)
+	o.told = cost{}
 	d := differ{o: o}
 	err := d.pair(".", o.root, Stamp{Exists: true, Kind: Dir})
 	o.cached = &delta{version: o.version, steps: d.ordered(), lefts: d.lefts, err: err}
@@ -122,8 +125,21 @@ func (d *differ) gone(path string, old Stamp) error {
 			}
 		}
 	}
-	d.removes = append(d.removes, Step{Action: ActRemove, Path: path})
-	d.lefts = append(d.lefts, l)
+	return d.record(&d.removes, Step{Action: ActRemove, Path: path}, l)
+}
+
+// record notes a step and what is told of it. Both hold paths, which may be
+// long: few bytes in a deep directory have long ones.
+func (d *differ) record(list *[]Step, s Step, l left) error {
+	c := cost{seen: int64(toldCost + 2*len(s.Path) + 2*len(l.from))}
+	if err := d.o.budget.take(c); err != nil {
+		return err
+	}
+	d.o.told = d.o.told.plus(c)
+	*list = append(*list, s)
+	if l.path != "" {
+		d.lefts = append(d.lefts, l)
+	}
 	return nil
 }
 
@@ -131,7 +147,9 @@ func (d *differ) gone(path string, old Stamp) error {
 func (d *differ) stayed(path string, n *Node) error {
 	switch {
 	case n.kind == Dir:
-		d.timed(path, n)
+		if err := d.timed(path, n); err != nil {
+			return err
+		}
 		for name, child := range n.children {
 			below := join(path, name)
 			var old Stamp
@@ -149,17 +167,18 @@ func (d *differ) stayed(path string, n *Node) error {
 	case n.kind == File && n.dirty:
 		return d.rewritten(path, n, Stamp{Exists: true, Kind: File, Size: n.baseSize, Mode: n.mode})
 	default:
-		d.timed(path, n)
-		return nil
+		return d.timed(path, n)
 	}
 }
 
 // timed records that the guest set the times of a path that is otherwise as
-// it was, or of a directory.
-func (d *differ) timed(path string, n *Node) {
-	if n.timed {
-		d.times = append(d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime})
+// it was.
+func (d *differ) timed(path string, n *Node) error {
+	if !n.timed {
+		return nil
 	}
+	return d.record(&d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime},
+		left{verb: capabilities.Overwrite, path: path, detail: detailTimes})
 }
 
 // arrived compares a node that was made or moved with what the base has at its
@@ -176,8 +195,8 @@ func (d *differ) arrived(path string, n *Node, old Stamp) error {
 	case Symlink:
 		return d.link(path, n, old)
 	case Special:
-		d.files = append(d.files, Step{Action: ActPut, Path: path, Base: n.base, Mode: n.mode})
-		d.leave(createdOr(old), path, n, 0)
+		return d.record(&d.files, Step{Action: ActPut, Path: path, Base: n.base, Mode: n.mode},
+			leave(createdOr(old), path, n, 0))
 	}
 	return nil
 }
@@ -189,7 +208,7 @@ func createdOr(old Stamp) capabilities.Verb {
 	return capabilities.Create
 }
 
-func (d *differ) leave(verb capabilities.Verb, path string, n *Node, bytes int64) {
+func leave(verb capabilities.Verb, path string, n *Node, bytes int64) left {
 	l := left{verb: verb, path: path, bytes: bytes}
 	if n.base != path {
 		l.from = n.base
@@ -197,17 +216,15 @@ func (d *differ) leave(verb capabilities.Verb, path string, n *Node, bytes int64
 	if n.kind == Dir {
 		l.detail = detailDir
 	}
-	d.lefts = append(d.lefts, l)
+	return l
 }
 
 // directory records a directory that was made or moved, and compares what is
 // in it.
 func (d *differ) directory(path string, n *Node, old Stamp) error {
-	if !old.Exists {
-		d.dirs = append(d.dirs, Step{Action: ActMkdir, Path: path, Mode: n.mode})
-		d.leave(capabilities.Create, path, n, 0)
+	if err := d.arrivedDir(path, n, old); err != nil {
+		return err
 	}
-	d.timed(path, n)
 	names, err := d.names(path, n, old)
 	if err != nil {
 		return err
@@ -228,6 +245,19 @@ func (d *differ) directory(path string, n *Node, old Stamp) error {
 		}
 	}
 	return nil
+}
+
+// arrivedDir records the directory itself. That it was made tells of its times
+// too.
+func (d *differ) arrivedDir(path string, n *Node, old Stamp) error {
+	if old.Exists {
+		return d.timed(path, n)
+	}
+	err := d.record(&d.dirs, Step{Action: ActMkdir, Path: path, Mode: n.mode}, leave(capabilities.Create, path, n, 0))
+	if err != nil || !n.timed {
+		return err
+	}
+	return d.record(&d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime}, left{})
 }
 
 // names returns the names that a directory has, or that the base's directory
@@ -263,9 +293,8 @@ func (d *differ) link(path string, n *Node, old Stamp) error {
 			return nil
 		}
 	}
-	d.files = append(d.files, Step{Action: ActLink, Path: path, Base: n.base, Target: target})
-	d.leave(createdOr(old), path, n, int64(len(target)))
-	return nil
+	return d.record(&d.files, Step{Action: ActLink, Path: path, Base: n.base, Target: target},
+		leave(createdOr(old), path, n, int64(len(target))))
 }
 
 // rewritten compares a file's content with the one that the base has at its
@@ -275,8 +304,7 @@ func (d *differ) rewritten(path string, n *Node, old Stamp) error {
 	case err != nil:
 		return err
 	case rel == same:
-		d.timed(path, n)
-		return nil
+		return d.timed(path, n)
 	case rel == longer:
 		return d.put(path, n, n.body.size-old.Size, old, capabilities.Append)
 	default:
@@ -297,7 +325,5 @@ func (d *differ) put(path string, n *Node, bytes int64, old Stamp, verb capabili
 	if s.Extents, err = d.o.extents(n); err != nil {
 		return err
 	}
-	d.files = append(d.files, s)
-	d.leave(verb, path, n, bytes)
-	return nil
+	return d.record(&d.files, s, leave(verb, path, n, bytes))
 }

@@ -1,6 +1,10 @@
 package volume
 
-import "github.com/sandboxd/sandboxd/capabilities"
+import (
+	"strings"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+)
 
 // Create makes an empty regular file, mode 0644 or that of the file which the
 // base has there. EEXIST, EISDIR after a slash, EACCES for names that the host
@@ -56,15 +60,24 @@ func (o *Overlay) vacant(p Place) error {
 
 // attach puts a node in a directory.
 func (o *Overlay) attach(n, dir *Node, name string) {
+	name = strings.Clone(name) // the guest's path is longer, perhaps much
 	n.parent, n.name = dir, name
 	dir.put(name, n)
 	o.touch(dir)
 }
 
-// detach takes a node out of its directory.
+// detach takes a node out of its directory. That there is nothing needs to be
+// remembered only of paths that were seen in the base, which cost something: a
+// guest can use any number of other names.
 func (o *Overlay) detach(n *Node) {
-	n.parent.put(n.name, nil)
-	o.touch(n.parent)
+	dir := n.parent
+	_, seen := o.notes.stamps[join(dir.base, n.name)]
+	if dir.base != "" && seen {
+		dir.put(n.name, nil)
+	} else {
+		dir.forget(n.name)
+	}
+	o.touch(dir)
 }
 
 // touch notes that the names of a directory changed.
@@ -89,8 +102,7 @@ func (o *Overlay) Remove(p Place) error {
 	if err := o.count(p.Node); err != nil {
 		return err
 	}
-	o.remove(p.Node)
-	return nil
+	return o.remove(p.Node)
 }
 
 // movable refuses a place from which nothing can be taken.
@@ -184,14 +196,24 @@ func (o *Overlay) whole(n *Node) error {
 	return nil
 }
 
-// remove takes a node out of the tree.
-func (o *Overlay) remove(n *Node) {
-	n.last = o.Path(n)
+// remove takes a node out of the tree. While it is open its last path is held,
+// which may be long.
+func (o *Overlay) remove(n *Node) error {
+	last := o.Path(n)
+	if n.opens > 0 {
+		c := cost{seen: int64(len(last))}
+		if err := o.budget.take(c); err != nil {
+			return err
+		}
+		n.held = n.held.plus(c)
+	}
+	n.last = last
 	o.detach(n)
-	n.removed = true
+	n.removed, n.children = true, nil
 	if n.opens == 0 {
 		o.drop(n)
 	}
+	return nil
 }
 
 // drop frees what a removed node holds. That a path of the base was removed
@@ -205,7 +227,6 @@ func (o *Overlay) drop(n *Node) {
 	o.files -= freed.files
 	n.held = n.held.plus(freed.negative())
 	n.body = body{}
-	n.children = nil
 }
 
 // Rename moves a node, as POSIX rename does: over a file or link, a directory
@@ -241,10 +262,30 @@ func (o *Overlay) Rename(from, to Place) error {
 		if err := o.count(old); err != nil {
 			return err
 		}
-		o.remove(old)
+	}
+	if err := o.lengthen(n, to.Name); err != nil {
+		return err
+	}
+	if old != nil {
+		if err := o.remove(old); err != nil {
+			return err
+		}
 	}
 	o.detach(n)
 	o.attach(n, to.Parent, to.Name)
+	return nil
+}
+
+// lengthen charges a node that the call made for another name.
+func (o *Overlay) lengthen(n *Node, name string) error {
+	if n.base != "" {
+		return nil
+	}
+	c := cost{bytes: int64(len(name) - len(n.name))}
+	if err := o.budget.take(c); err != nil {
+		return err
+	}
+	n.held = n.held.plus(c)
 	return nil
 }
 

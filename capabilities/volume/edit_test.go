@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,8 +252,8 @@ func TestSetTimes(t *testing.T) {
 	if err := g.SetTimes(n, time.Unix(1<<40, 0)); !errors.Is(err, capabilities.EINVAL) {
 		t.Errorf("a far time: %v", err)
 	}
-	if e := g.Effects("/v"); len(e) != 0 {
-		t.Errorf("effects %v", e)
+	if e := lines(g.Effects("/v")); !slices.Equal(e, []string{"overwrite /v 0 times", "overwrite /v/f 0 times"}) {
+		t.Errorf("effects %q", e)
 	}
 	must(t, g.commit(t, h))
 	for _, path := range []string{"f", "."} {

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	detailDir  = "directory"
-	detailList = "list"
+	detailDir   = "directory"
+	detailList  = "list"
+	detailTimes = "times"
 
 	maxEffects = 1000
 )
@@ -19,7 +20,8 @@ const (
 // by path; mount is put before paths. Of what was read, directories that were
 // listed have the detail "list". Directories that were made or removed have
 // the detail "directory"; what was moved says "renamed from" its old path, and
-// is deleted there.
+// is deleted there. A file or directory of which only the times were set is
+// overwritten, with no bytes and the detail "times".
 //
 // At most 1000 effects are returned, and reads never crowd out changes: when
 // some are left out, the last one of its sort says how many more there are. When the base

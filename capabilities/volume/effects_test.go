@@ -88,6 +88,13 @@ var effectCases = []struct {
 		"moved over another", func(g *guest) error { return g.mv("d/x", "f") },
 		[]string{"delete /v/d/x 1", "overwrite /v/f 1 renamed from /v/d/x"},
 	},
+	{"times set", func(g *guest) error { return g.touch("f", "d") }, []string{"overwrite /v/f 0 times", "overwrite /v/d 0 times"}},
+	{"times set and written", func(g *guest) error {
+		return errors.Join(g.write("f", "new", 0), g.touch("f"))
+	}, []string{"overwrite /v/f 3"}},
+	{"times set of what was made", func(g *guest) error {
+		return errors.Join(g.mkdir("n"), g.write("n/f", "x", 0), g.touch("n", "n/f"))
+	}, []string{"create /v/n 0 directory", "create /v/n/f 1"}},
 	{"file made a directory", func(g *guest) error {
 		if err := g.rm("f"); err != nil {
 			return err

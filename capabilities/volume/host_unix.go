@@ -21,6 +21,12 @@ func inodeNumber(fi fs.FileInfo) uint64 {
 	return 0
 }
 
+// linked reports whether a file is known to have other names.
+func linked(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && fi.Mode().IsRegular() && st.Nlink > 1
+}
+
 // keepOwner gives a new file the owner of the one that it replaces, as far as
 // the host allows.
 func keepOwner(f *os.File, old fs.FileInfo) {
@@ -43,10 +49,14 @@ func folderKey(fi fs.FileInfo) string {
 }
 
 // tryLock locks a folder against other holders of it, also in other processes,
-// until the file is closed.
-func tryLock(dir *os.File) (lockState, error) {
+// until the file is closed. A shared lock keeps only those out that are not.
+func tryLock(dir *os.File, shared bool) (lockState, error) {
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
 	for {
-		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(dir.Fd()), how|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
 			return lockAnswer(err)
 		}

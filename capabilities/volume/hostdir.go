@@ -48,17 +48,16 @@ type HostDir struct {
 	root   *os.Root
 	disk   disk
 	folder Folder
-	busy   chan struct{} // held by who has locked the folder, before its own lock
+	turn   chan struct{} // held by who is next to lock the folder, and by who has it alone
+	inside sync.RWMutex  // held by who has locked the folder, before its own lock
+	swept  bool          // by who has the folder alone: stages of others were looked for
 
 	publishing sync.RWMutex // held while a change is put in place or taken back
 
-	// By busy:
-	stale  []string // stage folders that could not be deleted
-	swept  bool     // stages of others were looked for
-	undone undone   // files that were brought back
-
-	abandonedMu sync.Mutex
-	abandoned   []string
+	mu        sync.Mutex
+	stale     []string // stage folders that could not be deleted
+	undone    undone   // files that were brought back
+	abandoned []string
 }
 
 var (
@@ -74,7 +73,7 @@ func OpenDir(dir string) (*HostDir, error) {
 		return nil, fmt.Errorf("volume: %w", named(err))
 	}
 	return &HostDir{
-		root: root, disk: disk{root: root}, folder: folderOf(dir, root), busy: make(chan struct{}, 1),
+		root: root, disk: disk{root: root}, folder: folderOf(dir, root), turn: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -96,8 +95,8 @@ func (h *HostDir) Folder() Folder { return h.folder }
 // Abandoned returns the stages that killed processes left in the root with
 // files of the volume in them. Each is returned once.
 func (h *HostDir) Abandoned() []string {
-	h.abandonedMu.Lock()
-	defer h.abandonedMu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	names := h.abandoned
 	h.abandoned = nil
 	slices.Sort(names)

@@ -25,37 +25,36 @@ const (
 	lockless // the file system has no locks for folders
 )
 
-// Lock keeps changes through this HostDir out and, through the folder's own
+// lock keeps changes through this HostDir out and, through the folder's own
 // lock, those of others on the same folder and of other processes. Where the
-// file system has no locks for folders, only the former. It returns the
-// context's error, or EAGAIN when the lock cannot be had within 10 seconds.
-func (h *HostDir) Lock(ctx context.Context) (Locked, error) { return h.lock(ctx) }
-
-func (h *HostDir) lock(ctx context.Context) (*lockedDir, error) {
+// file system has no locks for folders, only the former. Holders that share it
+// do not keep each other out. It returns the context's error, or EAGAIN when the
+// lock cannot be had within 10 seconds.
+func (h *HostDir) lock(ctx context.Context, shared bool) (*lockedDir, error) {
 	wait, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	select {
-	case h.busy <- struct{}{}:
+	case h.turn <- struct{}{}: // who waits for the others to leave lets nobody else in
 	case <-wait.Done():
 		return nil, lockError(ctx)
 	}
-	l, err := h.lockFolder(ctx, wait)
-	if err != nil {
-		<-h.busy
-		return nil, err
+	l, err := h.lockFolder(ctx, wait, shared)
+	if err != nil || shared {
+		<-h.turn
 	}
-	return l, nil
+	return l, err
 }
 
-func (h *HostDir) lockFolder(ctx, wait context.Context) (*lockedDir, error) {
+func (h *HostDir) lockFolder(ctx, wait context.Context, shared bool) (*lockedDir, error) {
 	dir, err := h.root.Open(".")
 	if err != nil {
 		return nil, fmt.Errorf("volume lock: %w", named(err))
 	}
+	l := &lockedDir{host: h, dir: dir, shared: shared}
 	for {
-		state, err := tryLock(dir)
-		if err == nil && state != lockedByOther {
-			return &lockedDir{host: h, dir: dir, alone: state == locked}, nil
+		done, err := l.try()
+		if done {
+			return l, nil
 		}
 		if err == nil {
 			select {
@@ -72,6 +71,24 @@ func (h *HostDir) lockFolder(ctx, wait context.Context) (*lockedDir, error) {
 	}
 }
 
+// try tries to lock, first against this process and then against others.
+func (l *lockedDir) try() (bool, error) {
+	enter, leave := l.host.inside.TryLock, l.host.inside.Unlock
+	if l.shared {
+		enter, leave = l.host.inside.TryRLock, l.host.inside.RUnlock
+	}
+	if !enter() {
+		return false, nil
+	}
+	state, err := tryLock(l.dir, l.shared)
+	if err != nil || state == lockedByOther {
+		leave()
+		return false, err
+	}
+	l.alone = state == locked && !l.shared
+	return true, nil
+}
+
 func lockError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -81,13 +98,18 @@ func lockError(ctx context.Context) error {
 
 // lockedDir is a HostDir that is locked.
 type lockedDir struct {
-	host    *HostDir
-	dir     *os.File // holds the lock
-	alone   bool     // other processes are kept out too
-	checked *Change
+	host   *HostDir
+	dir    *os.File // holds the lock
+	shared bool
+	alone  bool // other processes are kept out too
 }
 
-func (l *lockedDir) Unlock() {
+func (l *lockedDir) unlock() {
 	_ = l.dir.Close() // it was only held
-	<-l.host.busy
+	if l.shared {
+		l.host.inside.RUnlock()
+		return
+	}
+	l.host.inside.Unlock()
+	<-l.host.turn
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -220,6 +221,20 @@ func (g guest) mv(from, to string) error {
 		return err
 	}
 	return g.Rename(p, q)
+}
+
+// touch sets times.
+func (g guest) touch(paths ...string) error {
+	for _, path := range paths {
+		n, err := g.node(path, true)
+		if err == nil {
+			err = g.SetTimes(n, time.Unix(1e9, 7))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g guest) cat(path string) (string, error) {

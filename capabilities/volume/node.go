@@ -2,6 +2,7 @@ package volume
 
 import (
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type Node struct {
 	timed bool // the guest chose mtime
 
 	children map[string]*Node // of a directory: looked up or changed; nil: known to be absent
+	most     int              // names that children has had room for
 
 	target string // of a link, once it was read
 
@@ -52,6 +54,19 @@ func (n *Node) put(name string, child *Node) {
 		n.children = map[string]*Node{}
 	}
 	n.children[name] = child
+	n.most = max(n.most, len(n.children))
+}
+
+// forget drops a name. A map keeps the memory of what is deleted from it: it is
+// made anew when most is gone.
+func (n *Node) forget(name string) {
+	delete(n.children, name)
+	if n.most < 16 || len(n.children) > n.most/4 {
+		return
+	}
+	left := make(map[string]*Node, len(n.children))
+	maps.Copy(left, n.children)
+	n.children, n.most = left, len(left)
 }
 
 // within reports whether n is dir or below it.
@@ -72,6 +87,7 @@ func (o *Overlay) child(dir *Node, name string) (*Node, error) {
 	if dir.base == "" || o.notes.unlisted(dir.base, name) {
 		return nil, nil
 	}
+	name = strings.Clone(name) // the guest's path is longer, perhaps much
 	path := join(dir.base, name)
 	info, ok, err := o.notes.look(path)
 	if err != nil {

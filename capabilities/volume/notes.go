@@ -10,11 +10,13 @@ import (
 )
 
 // What is remembered costs memory: a guest may look up names that do not exist
-// for as long as it runs. These are bytes besides those of names, about.
+// for as long as it runs. These are bytes besides those of names, about. They are
+// not given back: what was seen is held to the end.
 const (
 	noteCost  = 256 // per path
 	foundCost = 256 // per path where there is something, for its node
 	entryCost = 64  // per name of a listing
+	toldCost  = 512 // per path that a change names, for its step and its effect
 )
 
 // notes remembers what a call has seen of a base. It sees each path once: what
@@ -49,7 +51,7 @@ func (s *notes) look(path string) (Info, bool, error) {
 	if _, known := s.stamps[path]; known {
 		return info, stamp.Exists, nil
 	}
-	c := cost{seen: int64(len(path) + noteCost)}
+	c := cost{seen: int64(2*len(path) + noteCost)} // the name is held once more
 	if stamp.Exists {
 		c.seen += foundCost
 	}
@@ -94,9 +96,9 @@ func (s *notes) at(path string) (Stamp, error) {
 }
 
 // unlisted reports whether a listing that was seen says that dir has no such
-// name. The host's own names are never there.
+// name. The host's own names are never there, nor anything in an empty tree.
 func (s *notes) unlisted(dir, name string) bool {
-	if dir == "." && reserved(name) {
+	if _, empty := s.base.(mem); empty || (dir == "." && reserved(name)) {
 		return true
 	}
 	l, ok := s.lists[dir]

@@ -37,6 +37,7 @@ type Overlay struct {
 	settled int64  // what the last Change holds of them besides
 	version int    // counts changes
 	cached  *delta // the difference at one version
+	told    cost   // what it holds of the budget
 	closed  bool
 }
 
@@ -198,6 +199,9 @@ func (o *Overlay) Readlink(n *Node) (string, error) {
 	}
 	if !utf8.ValidString(target) {
 		return "", capabilities.EILSEQ
+	}
+	if err := o.budget.take(cost{seen: int64(len(target))}); err != nil {
+		return "", err
 	}
 	n.target = target
 	return target, nil

@@ -123,8 +123,11 @@ func (a *application) keepOld(path string) error {
 // adjust gives a file that is moved unchanged the step's mode and time.
 func (a *application) adjust(name string, s Step) error {
 	fi, err := a.disk.lstat(name)
-	if err != nil || !fi.Mode().IsRegular() {
+	if err != nil || !fi.Mode().IsRegular() || adjusted(fi, s) {
 		return err
+	}
+	if linked(fi) {
+		return ErrConflict // it has got another name since it was prepared
 	}
 	if mode := fi.Mode().Perm(); mode != s.Mode {
 		if err := a.disk.chmod(name, s.Mode); err != nil {
@@ -138,6 +141,11 @@ func (a *application) adjust(name string, s Step) error {
 	return a.setTime(name, fi, s.ModTime)
 }
 
+// adjusted reports whether a file has a step's mode and time.
+func adjusted(fi fs.FileInfo, s Step) bool {
+	return fi.Mode().Perm() == s.Mode && (s.ModTime.IsZero() || plainTime(fi.ModTime()).Equal(s.ModTime))
+}
+
 func (a *application) setTime(name string, fi fs.FileInfo, t time.Time) error {
 	if err := a.disk.chtimes(name, t); err != nil {
 		return err
@@ -148,15 +156,15 @@ func (a *application) setTime(name string, fi fs.FileInfo, t time.Time) error {
 
 // times sets the times of what is otherwise in place.
 func (a *application) times() error {
-	for _, s := range a.change.Steps {
-		if s.Action != ActTimes {
+	for i, s := range a.change.Steps {
+		if _, copied := a.staged[i]; copied || s.Action != ActTimes {
 			continue
 		}
 		fi, err := a.disk.lstat(s.Path)
 		if err != nil {
 			return err
 		}
-		if k := kindOf(fi.Mode()); k != File && k != Dir {
+		if k := kindOf(fi.Mode()); (k != File && k != Dir) || linked(fi) {
 			return ErrConflict
 		}
 		a.disturbed[s.Path] = struct{}{}
@@ -178,6 +186,11 @@ func (a *application) sync() error {
 		}
 	}
 	return nil
+}
+
+// rootTimed reports whether the call set the root's time.
+func (a *application) rootTimed() bool {
+	return slices.ContainsFunc(a.change.Steps, func(s Step) bool { return s.Action == ActTimes && s.Path == "." })
 }
 
 // settleRoot repeats the setting of the root's time, which the stage's end

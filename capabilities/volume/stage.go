@@ -19,28 +19,39 @@ const (
 	donePrefix = reservedPrefix + "done-"
 )
 
+// retire gives a stage a name that says that nothing is lost with it, and
+// returns the name that it has then.
+func (h *HostDir) retire(stage string) string {
+	if rest, ok := strings.CutPrefix(stage, reservedPrefix); ok && !strings.HasPrefix(stage, donePrefix) {
+		if done := donePrefix + rest; h.disk.rename(stage, done) == nil {
+			return done
+		}
+	}
+	return stage
+}
+
 // discard deletes a stage. The change is done or undone, so this is no longer a
 // reason to fail; the next change tries again.
 func (h *HostDir) discard(stage string) {
-	if rest, ok := strings.CutPrefix(stage, reservedPrefix); ok && !strings.HasPrefix(stage, donePrefix) {
-		if done := donePrefix + rest; h.disk.rename(stage, done) == nil {
-			stage = done
-		}
-	}
+	stage = h.retire(stage)
 	for range 2 {
 		if err := h.disk.removeAll(stage); err == nil {
 			return
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.stale = append(h.stale, stage)
 }
 
 // sweep deletes stages that could not be deleted before and, once, those that
-// other processes left.
+// other processes left. Stages that somebody fills are locked.
 func (l *lockedDir) sweep() {
 	h := l.host
+	h.mu.Lock()
 	stale := h.stale
 	h.stale = nil
+	h.mu.Unlock()
 	for _, stage := range stale {
 		h.discard(stage)
 	}
@@ -53,17 +64,36 @@ func (l *lockedDir) sweep() {
 	}
 	h.swept = true
 	for _, e := range list {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), reservedPrefix) || slices.Contains(h.stale, e.Name()) {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), reservedPrefix) || h.isStale(e.Name()) {
 			continue
 		}
-		if h.expendable(e.Name()) {
-			h.discard(e.Name())
-			continue
-		}
-		h.abandonedMu.Lock()
-		h.abandoned = append(h.abandoned, e.Name())
-		h.abandonedMu.Unlock()
+		l.sweepStage(e.Name())
 	}
+}
+
+func (l *lockedDir) sweepStage(stage string) {
+	h := l.host
+	dir, err := h.disk.open(stage)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	if state, err := tryLock(dir, false); err != nil || state != locked {
+		return
+	}
+	if h.expendable(stage) {
+		h.discard(stage)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.abandoned = append(h.abandoned, stage)
+}
+
+func (h *HostDir) isStale(stage string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.stale, stage)
 }
 
 // expendable reports whether nothing is lost with a stage.
@@ -90,7 +120,9 @@ func (a *application) prepare(ctx context.Context) error {
 			err = a.prepareFile(i, s)
 		case ActLink:
 			err = a.prepareLink(i, s)
-		case ActRemove, ActMkdir, ActTimes:
+		case ActTimes:
+			err = a.prepareTimes(i, s)
+		case ActRemove, ActMkdir:
 		}
 		if err != nil {
 			return err
@@ -124,6 +156,25 @@ func (a *application) prepareFile(i int, s Step) error {
 		a.staged[i] = ""
 		return nil
 	}
+	return a.stageFile(i, s)
+}
+
+// prepareTimes makes a copy of a file that has other names, perhaps outside the
+// volume: their times are not the call's to set.
+func (a *application) prepareTimes(i int, s Step) error {
+	if !a.known[s.Path] || a.vacated[s.Path] {
+		return nil
+	}
+	fi, err := a.disk.lstat(s.Path)
+	if err != nil || !linked(fi) {
+		return err
+	}
+	s.Base, s.Keep, s.Size, s.Mode = s.Path, fi.Size(), fi.Size(), fi.Mode().Perm()
+	return a.stageFile(i, s)
+}
+
+// stageFile makes a step's file.
+func (a *application) stageFile(i int, s Step) error {
 	a.staged[i] = a.part(newPart)
 	f, err := a.disk.create(a.staged[i])
 	if err != nil {
@@ -136,7 +187,9 @@ func (a *application) prepareFile(i int, s Step) error {
 	return err
 }
 
-// movedWhole reports whether the step moves a file of the base as it is.
+// movedWhole reports whether the step moves a file of the base as it is. One
+// that has other names, perhaps outside the volume, is copied when its mode or
+// time would change with it.
 func (a *application) movedWhole(s Step) (bool, error) {
 	if s.Base == "" || s.Base == s.Path || !a.vacated[s.Base] || len(s.Extents) > 0 || s.Keep != s.Size {
 		return false, nil
@@ -147,7 +200,7 @@ func (a *application) movedWhole(s Step) (bool, error) {
 	}
 	switch kindOf(fi.Mode()) {
 	case File:
-		return fi.Size() == s.Size, nil
+		return fi.Size() == s.Size && (!linked(fi) || adjusted(fi, s)), nil
 	case Special:
 		return true, nil
 	case Dir, Symlink:

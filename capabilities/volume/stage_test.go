@@ -40,9 +40,9 @@ func TestStagesOfOthers(t *testing.T) {
 // Where the folder's lock cannot be had, a stage may be in use.
 func TestStagesInUse(t *testing.T) {
 	h, dir := planted(t, map[string]string{".sandboxd-new/n-1": "new"})
-	l, err := h.lock(t.Context())
+	l, err := h.lock(t.Context(), false)
 	must(t, err)
-	defer l.Unlock()
+	defer l.unlock()
 	l.alone = false
 	l.sweep()
 	if got := image(t, dir); len(got) != 2 {

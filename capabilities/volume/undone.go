@@ -33,6 +33,12 @@ func (u undone) before(g Guard, is Stamp) Stamp {
 	return is
 }
 
+func (h *HostDir) before(g Guard, is Stamp) Stamp {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.undone.before(g, is)
+}
+
 // remember notes, of the files that a change touched before it was taken back,
 // what they are now. A file that is not as before, or that somebody is changing,
 // is left out.
@@ -59,7 +65,9 @@ func (h *HostDir) remember(guards []Guard, touched map[string]struct{}) {
 		if err != nil || early(fi) || !st.Same(stampOf(fi)) {
 			continue
 		}
+		h.mu.Lock()
 		h.undone = h.undone.with(g, st)
+		h.mu.Unlock()
 	}
 }
 

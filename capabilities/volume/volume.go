@@ -18,6 +18,13 @@
 // before. The [HostDir] remembers that, and for it they are the same: the change
 // can be tried again. Another process does not know, and sees a conflict.
 //
+// # What a call may hold
+//
+// A guest decides what an overlay remembers: all of that is charged to the call's
+// [Budget], and given back when it is no longer held. What was seen of the base
+// is held to the end. That a name is not there is remembered of paths that were
+// seen and of no others; maps are made anew when most of their entries are gone.
+//
 // # What a killed process leaves
 //
 // Changes are made with the help of a stage, a folder in the volume's root
@@ -26,8 +33,9 @@
 // change is done or taken back, its stage is named ".sandboxd-done-" and more,
 // and deleted.
 //
-// The first change through a HostDir looks for stages that others left. It
-// deletes those that are done or hold new contents only. One with files of the
+// A stage is filled before the folder is locked, and locked itself until it is
+// deleted. The first change through a HostDir looks for stages that others left,
+// which are not locked. It deletes those that are done or hold new contents only. One with files of the
 // volume may be all that is left of them: it stays, and [HostDir.Abandoned] tells
 // of it once. What was being changed has to be moved back by hand. Where folders
 // cannot be locked a stage may be in use, and none is deleted.
@@ -129,26 +137,33 @@ type Store interface {
 	Apply(ctx context.Context, c *Change) error
 }
 
-// Locker is a [Store] that can be held over several steps, so that a commit to
-// several volumes is one for others.
+// Locker is a [Store] that takes a change in steps, so that a commit to several
+// volumes is one for others, and whole or not at all.
 type Locker interface {
 	Store
-	// Lock keeps all other changes out. Who locks several volumes does so in the
-	// order of their folders.
-	Lock(ctx context.Context) (Locked, error)
+	// Stage prepares a change without keeping anybody out, and without being
+	// seen. It returns EINVAL for a change that no overlay makes, [ErrConflict],
+	// and why there is no room for the change. Who has staged closes.
+	Stage(ctx context.Context, c *Change) (Staged, error)
 	// Folder says where the volume is.
 	Folder() Folder
 }
 
-// Locked is a [Locker] that only its holder changes. It is for one goroutine.
-type Locked interface {
+// Staged is a change on its way into a [Locker]. It is for one goroutine.
+type Staged interface {
+	// Lock keeps all other changes out until Close. Who only reads shares the
+	// lock. Who locks several volumes does so in the order of their folders.
+	Lock(ctx context.Context) error
 	// Check returns [ErrConflict] when a guard of the change no longer holds. It
-	// changes nothing.
-	Check(ctx context.Context, c *Change) error
-	// Apply makes the change durable as a whole or not at all. The guards of a
-	// change that was not checked are checked first.
-	Apply(ctx context.Context, c *Change) error
-	Unlock()
+	// changes nothing, and needs the lock.
+	Check(ctx context.Context) error
+	// Publish puts the change in place, durably, as a whole or not at all. It
+	// needs the lock; guards that were not checked are. [ErrConflict], [ErrTorn].
+	Publish(ctx context.Context) error
+	// Undo takes back what Publish has put in place, or returns [ErrTorn].
+	Undo() error
+	// Close lets go, and deletes what was prepared or replaced.
+	Close()
 }
 
 // Change is the difference that a call would leave in one volume. It is data:
