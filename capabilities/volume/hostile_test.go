@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	goruntime "runtime"
 	"strings"
@@ -11,7 +12,10 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
-var hostileRounds = 200_000
+var (
+	hostileRounds = 40_000
+	longRounds    = flag.Int("rounds", 0, "how often each loop of TestHostileLoops goes round; the long job takes 200000")
+)
 
 // hostile are loops of a guest that wants to fill the host's memory. Each is
 // asked for its next step in turn.
@@ -238,8 +242,11 @@ func (panicking) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // see that it holds no more memory than it is charged for, three times at most.
 func TestHostileLoops(t *testing.T) {
 	rounds := hostileRounds
-	if testing.Short() {
-		rounds /= 10
+	switch {
+	case *longRounds > 0:
+		rounds = *longRounds
+	case testing.Short():
+		rounds /= 4
 	}
 	for name, loop := range hostile {
 		for on, base := range map[string]func() Base{

@@ -24,17 +24,20 @@ func verbs() []mutant {
 			old: line, new: fmt.Sprintf("	case %s:\n		return Verdict{Decision: Allow}\n%s", op, without),
 		})
 	}
-	for line, ops := range map[string][]string{
-		changes: {"OpWrite", "OpTruncate", "OpCreate", "OpMkdir", "OpRmdir", "OpUnlink", "OpRename", "OpSetSize", "OpSetTimes"},
-		keys:    {"OpPut", "OpDelete", "OpAppend", "OpIncrement"},
+	for _, l := range []struct {
+		line string
+		ops  []string
+	}{
+		{changes, []string{"OpWrite", "OpTruncate", "OpCreate", "OpMkdir", "OpRmdir", "OpUnlink", "OpRename", "OpSetSize", "OpSetTimes"}},
+		{keys, []string{"OpPut", "OpDelete", "OpAppend", "OpIncrement"}},
 	} {
-		for i, op := range ops {
-			rest := append(append([]string{}, ops[:i]...), ops[i+1:]...)
+		for i, op := range l.ops {
+			rest := append(append([]string{}, l.ops[:i]...), l.ops[i+1:]...)
 			without := "	case " + rest[0]
 			for _, r := range rest[1:] {
 				without += ", " + r
 			}
-			allow(line, op, without+":")
+			allow(l.line, op, without+":")
 		}
 	}
 	single := func(name, old, new string) {

@@ -3,12 +3,15 @@ package wasmbin
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"testing"
 	"time"
 
 	"github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/tetratelabs/wazero"
 )
+
+var costly = flag.Bool("costly", false, "compile the just allowed modules that take seconds, too (a minute in all)")
 
 // one returns a module of one function that begins with locals of type i32.
 func one(locals int, code ...[]byte) []byte {
@@ -175,9 +178,6 @@ func TestBombs(t *testing.T) {
 
 // TestCostAllowed compiles what is just allowed, as it is run: guarded.
 func TestCostAllowed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles for a minute")
-	}
 	for _, tt := range costTests {
 		t.Run(tt.name, func(t *testing.T) {
 			b, err := Guard(tt.under(), roomy)
@@ -187,6 +187,9 @@ func TestCostAllowed(t *testing.T) {
 			p, err := parse(b)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !*costly && p.work > 1e9 {
+				t.Skip("takes seconds; run with -costly")
 			}
 			ctx := t.Context()
 			r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCloseOnContextDone(true))
