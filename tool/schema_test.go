@@ -118,7 +118,7 @@ func TestSchemaEnds(t *testing.T) {
 	if err := r.Validate(map[string]any{"a": 1.0}); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("took %v", d)
 	}
 }

@@ -126,7 +126,7 @@ func TestEarlyFileChangedAllTheTime(t *testing.T) {
 		start := time.Now()
 		_, st, err := h.Lstat("a")
 		must(t, err)
-		if took := time.Since(start); took > 20*maxWaits*tick {
+		if took := time.Since(start); took > 10*time.Second { // a wait that has no end takes the minute
 			t.Errorf("it took %v", took)
 		}
 		if st.Digest != "" {

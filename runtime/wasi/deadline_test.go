@@ -79,7 +79,7 @@ func TestStraightCalls(t *testing.T) {
 	if _, ok := errors.AsType[*InterruptError](err); !ok || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("stopped by %v", err)
 	}
-	if took := time.Since(begun); took > 20*deadline {
+	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("took %v with a deadline of %v", took, deadline)
 	}
 }
