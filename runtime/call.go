@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	mrand "math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -89,11 +90,22 @@ func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result 
 	// One ledger for all runs of the call: what was seen once stays seen.
 	ledger := capabilities.NewLedger(t.Grant, p.engine.observer.notify(info))
 	for run := 0; ; run++ {
+		began := time.Now()
 		result = p.newCall(ledger, stores, r.DryRun || t.Grant.Mode != capabilities.Enforce).run(ctx, request)
 		if result.Outcome != Conflict || run == maxReruns || ctx.Err() != nil {
 			p.volumes.abandoned(stores, p.engine.observer)
 			return result
 		}
+		pause(ctx, time.Since(began)<<run)
+	}
+}
+
+// pause waits for a random time up to most, or until ctx ends: calls that met
+// in one conflict would meet again.
+func pause(ctx context.Context, most time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(mrand.N(most + 1)):
 	}
 }
 
