@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // Errors of an engine, besides those of the packages it uses.
 var (
 	// ErrNotSupported: the package asks for something that is not built yet.
-	ErrNotSupported = errors.New("not supported yet")
+	ErrNotSupported = tool.ErrNotSupported
 	// ErrNoTool: the package has no tool of that name.
 	ErrNoTool = errors.New("no such tool")
 	// ErrArguments: the arguments of a call are not a JSON object.

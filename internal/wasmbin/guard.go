@@ -18,8 +18,8 @@ type GuardOptions struct {
 // plan. Each table gets a maximum of at most MaxTable entries. All else is
 // left as it is, byte for byte, and guarding twice changes nothing more.
 //
-// The module must be one that the engine itself has accepted before: a
-// rewritten module may be valid where the original was not. Offsets of code in
+// Guard does not validate: the engine must validate what it returns, which is
+// also what the engine then runs. Offsets of code in
 // debug sections no longer fit. Errors are those of [Parse], a [*FormatError]
 // for instructions beyond the core specification 2.0, and a [*LimitError]
 // where the module declares more than o allows.
