@@ -27,21 +27,36 @@ var mayImport = map[string][]string{
 	"internal/wasmbin":    {},
 	"internal/term":       {},
 	"internal/wasmtest":   {},
-	"tool":                {"capabilities", "internal/term", "internal/wasmbin"},
+	"tool":                {"capabilities", "internal/strictyaml", "internal/term", "internal/wasmbin"},
 	"runtime/wasi":        {"capabilities", "capabilities/volume", "capabilities/files"},
 	"runtime": {
 		"capabilities", "capabilities/volume", "capabilities/files", "capabilities/tx",
 		"internal/wasmbin", "runtime/wasi", "tool",
 	},
-	"internal/build":     {"tool"},
-	"internal/audit":     {"capabilities", "internal/term", "runtime"},
-	"internal/mcpserver": {"capabilities", "runtime", "tool"},
+	"internal/strictyaml": {"internal/term"},
+	"internal/build":      {"tool"},
+	"internal/audit":      {"capabilities", "internal/term", "runtime"},
+	"internal/metrics":    {"capabilities", "runtime"},
+	"internal/trace":      {"capabilities", "runtime"},
+	"internal/trust":      {"capabilities", "internal/term", "tool"},
+	"internal/config":     {"capabilities", "internal/strictyaml", "internal/term", "tool"},
+	"internal/mcpserver":  {"capabilities", "runtime", "tool"},
+	"internal/host": {
+		"capabilities", "internal/audit", "internal/build", "internal/config", "internal/term", "internal/trust", "runtime", "tool",
+	},
+	"internal/daemon": {
+		"capabilities", "internal/audit", "internal/config", "internal/host", "internal/mcpserver", "internal/metrics",
+		"internal/term", "internal/trace", "internal/trust", "runtime", "tool",
+	},
 	"internal/demo": {
 		"capabilities", "guests", "internal/audit", "internal/build", "internal/mcpserver", "internal/term", "runtime", "tool",
 	},
+	"internal/conformance": {},
+	"internal/clients":     {},
+	"internal/prometheus":  {},
 	"cmd/sandboxd": {
-		"capabilities", "guests", "internal/audit", "internal/build", "internal/demo", "internal/mcpserver",
-		"internal/term", "internal/wasmbin", "runtime", "tool",
+		"capabilities", "guests", "internal/audit", "internal/build", "internal/config", "internal/daemon", "internal/demo",
+		"internal/host", "internal/mcpserver", "internal/term", "internal/trust", "internal/wasmbin", "runtime", "tool",
 	},
 	"guests":                    {},
 	"guests/sdk":                {},
@@ -52,7 +67,10 @@ var mayImport = map[string][]string{
 // onlyImporter names the one package that may import a library.
 var onlyImporter = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "internal/mcpserver",
-	"github.com/goccy/go-yaml":               "tool",
+	"github.com/goccy/go-yaml":               "internal/strictyaml",
+	"github.com/prometheus/client_golang":    "internal/metrics",
+	"go.opentelemetry.io/otel":               "internal/trace",
+	"github.com/fsnotify/fsnotify":           "internal/daemon",
 	"github.com/alecthomas/kong":             "cmd/sandboxd",
 }
 

@@ -13,6 +13,7 @@ type CallInfo struct {
 	Package   string
 	Tool      string
 	Start     time.Time
+	Trace     TraceContext // of the caller
 }
 
 // Observer receives what happens in an engine. Nil functions are not called.
@@ -23,6 +24,17 @@ type Observer struct {
 	Violation func(CallInfo, capabilities.Violation)
 	Denial    func(CallInfo, capabilities.Denial)
 	CallEnd   func(CallInfo, *Result)
+	// Conflict is called each time a run of a call met a conflict, also where the
+	// call is run again.
+	Conflict func(CallInfo)
+	// Commit is called after a commit that was tried: how long prepare and apply
+	// took.
+	Commit func(CallInfo, time.Duration)
+	// Acquired is called when a package's instance is ready for a call: by which
+	// method it was made ("new") and how long that took. Released is called when
+	// that instance is given back.
+	Acquired func(pkg, method string, took time.Duration)
+	Released func(pkg string)
 	// Abandoned is called when a commit finds what a killed process left in a
 	// volume's folder on the host: stages that hold files of the volume.
 	Abandoned func(folder string, stages []string)
@@ -34,56 +46,64 @@ type Observer struct {
 // Tee returns an observer that calls each of the given ones in order.
 func Tee(os ...Observer) Observer {
 	return Observer{
-		CallStart: func(c CallInfo) {
-			for _, o := range os {
-				if o.CallStart != nil {
-					o.CallStart(c)
-				}
+		CallStart: each1(os, func(o Observer) func(CallInfo) { return o.CallStart }),
+		Violation: each2(os, func(o Observer) func(CallInfo, capabilities.Violation) { return o.Violation }),
+		Denial:    each2(os, func(o Observer) func(CallInfo, capabilities.Denial) { return o.Denial }),
+		CallEnd:   each2(os, func(o Observer) func(CallInfo, *Result) { return o.CallEnd }),
+		Conflict:  each1(os, func(o Observer) func(CallInfo) { return o.Conflict }),
+		Commit:    each2(os, func(o Observer) func(CallInfo, time.Duration) { return o.Commit }),
+		Acquired:  each3(os, func(o Observer) func(string, string, time.Duration) { return o.Acquired }),
+		Released:  each1(os, func(o Observer) func(string) { return o.Released }),
+		Abandoned: each2(os, func(o Observer) func(string, []string) { return o.Abandoned }),
+		Compile:   compiling(os),
+	}
+}
+
+func each1[A any](os []Observer, of func(Observer) func(A)) func(A) {
+	return func(a A) {
+		for _, o := range os {
+			if f := of(o); f != nil {
+				f(a)
 			}
-		},
-		Violation: func(c CallInfo, v capabilities.Violation) {
-			for _, o := range os {
-				if o.Violation != nil {
-					o.Violation(c, v)
-				}
+		}
+	}
+}
+
+func each2[A, B any](os []Observer, of func(Observer) func(A, B)) func(A, B) {
+	return func(a A, b B) {
+		for _, o := range os {
+			if f := of(o); f != nil {
+				f(a, b)
 			}
-		},
-		Denial: func(c CallInfo, d capabilities.Denial) {
-			for _, o := range os {
-				if o.Denial != nil {
-					o.Denial(c, d)
-				}
+		}
+	}
+}
+
+func each3[A, B, C any](os []Observer, of func(Observer) func(A, B, C)) func(A, B, C) {
+	return func(a A, b B, c C) {
+		for _, o := range os {
+			if f := of(o); f != nil {
+				f(a, b, c)
 			}
-		},
-		CallEnd: func(c CallInfo, r *Result) {
-			for _, o := range os {
-				if o.CallEnd != nil {
-					o.CallEnd(c, r)
-				}
+		}
+	}
+}
+
+func compiling(os []Observer) func(string, int) func() {
+	return func(pkg string, n int) func() {
+		var done []func()
+		for _, o := range os {
+			if o.Compile == nil {
+				continue
 			}
-		},
-		Abandoned: func(folder string, stages []string) {
-			for _, o := range os {
-				if o.Abandoned != nil {
-					o.Abandoned(folder, stages)
-				}
+			if d := o.Compile(pkg, n); d != nil {
+				done = append(done, d)
 			}
-		},
-		Compile: func(pkg string, n int) func() {
-			var done []func()
-			for _, o := range os {
-				if o.Compile == nil {
-					continue
-				}
-				if d := o.Compile(pkg, n); d != nil {
-					done = append(done, d)
-				}
+		}
+		return func() {
+			for _, d := range done {
+				d()
 			}
-			return func() {
-				for _, d := range done {
-					d()
-				}
-			}
-		},
+		}
 	}
 }

@@ -16,7 +16,21 @@ import (
 type Binding struct {
 	As      string            // the package's name here; empty: its own
 	Folders map[string]string // host folder by volume name; a volume that is not listed is managed
-	Mode    capabilities.Mode // default: Enforce
+	Managed map[string]string // name of a managed volume that packages share, by volume name; default: the package's own
+	Env     map[string]string // values of the environment variables that the package requests; default: none
+	// OptionalWrites are patterns of guest paths; writing them by a read-only tool
+	// is refused without stopping it. Default: none.
+	OptionalWrites []string
+	Limits         CallLimits
+	Mode           capabilities.Mode // default: Enforce
+}
+
+// CallLimits bound what one package's calls take together. The zero value of a
+// field is its default.
+type CallLimits struct {
+	Running int   // calls that run at once; default: 16
+	Waiting int   // calls that wait for that; default: 64
+	Memory  int64 // bytes that the memory limits of the running calls add up to; default: 1 GiB
 }
 
 // Package is a loaded package, ready to be called. It is safe for concurrent

@@ -28,7 +28,33 @@ type Request struct {
 	Tool      string
 	Arguments json.RawMessage // a JSON object; empty: {}
 	DryRun    bool            // judge and show, commit nothing
+	Principal string          // whose call it is, a name as packages have; empty: "local"
+	Trace     TraceContext    // of the caller
+	Notify    Notify
 }
+
+// TraceContext is what a caller sent of its trace, as it was sent
+// (W3C Trace Context, sections 3.2 and 3.3). The zero value is none.
+type TraceContext struct{ Traceparent, Tracestate string }
+
+// Notify receives what a guest says while its call runs. It is called from the
+// goroutine of the call and must not block for long. Nil functions drop.
+type Notify struct {
+	Progress func(Progress)
+	Log      func(LogMessage)
+}
+
+// Progress is how far a call is (schema.ts, ProgressNotificationParams).
+type Progress struct {
+	Progress float64 // increases
+	Total    float64 // 0: not known
+	Message  string  // valid UTF-8; may be empty
+}
+
+// LogMessage is a message for the client's log (schema.ts,
+// LoggingMessageNotificationParams). Level is one of debug, info, notice,
+// warning, error, critical, alert, emergency (RFC 5424, section 6.2.1).
+type LogMessage struct{ Level, Text string }
 
 // Result is what a call came to. Its JSON form is what `sandboxd call --json`
 // prints.

@@ -1,0 +1,90 @@
+// Package config reads the operator's configuration, sandboxd.yaml.
+package config
+
+import (
+	"time"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+)
+
+// Config is what sandboxd.yaml says, checked and with defaults filled in.
+type Config struct {
+	Packages   []Package
+	Principals []Principal // none: everybody is the principal "local"
+	Limits     Limits
+	Listen     Listen
+	Audit      Audit
+	Log        Log
+	Traces     Traces
+	Process    Process
+	Grace      time.Duration // how long calls may run on after a stop; default: 30s
+}
+
+// Package is a package with what the operator gives it.
+type Package struct {
+	Source         string            // an absolute path
+	As             string            // empty: its own name
+	Mode           capabilities.Mode // default: Enforce
+	Folders        map[string]string // absolute host folder by volume name
+	Managed        map[string]string // name of a shared managed volume by volume name
+	Env            map[string]string
+	OptionalWrites []string
+	Limits         PackageLimits // default: those of [Limits].Package
+}
+
+// Principal is somebody who may call.
+type Principal struct {
+	Name  string
+	Token [32]byte // the SHA-256 of the bearer token
+}
+
+// Limits bound what the daemon takes on at once.
+type Limits struct {
+	Requests int   // HTTP requests; default: 256
+	Body     int64 // bytes of one request; default: 4 MiB
+	Calls    int   // calls that run, of all packages; default: 64
+	Waiting  int   // calls that wait for that; default: 256
+	Memory   int64 // bytes, the memory limits of the running calls together; default: 4 GiB
+	Package  PackageLimits
+}
+
+// PackageLimits bound what one package's calls take at once.
+type PackageLimits struct {
+	Calls   int   // default: 16
+	Waiting int   // default: 64
+	Memory  int64 // bytes; default: 1 GiB
+}
+
+// Listen says where the daemon listens. Addresses are host:port.
+type Listen struct {
+	HTTP    string // default: 127.0.0.1:8080
+	Metrics string // default: on HTTP
+	// WithoutAuthentication allows addresses that others reach where there are no
+	// principals.
+	WithoutAuthentication bool
+}
+
+// Audit bounds the audit log.
+type Audit struct {
+	MaxSize int64 // bytes of one file; default: 64 MiB
+	Keep    int   // older files; default: 8
+}
+
+// Log says how the daemon logs.
+type Log struct {
+	Level  string // debug, info, warn, error; default: info
+	Format string // text or json; default: text
+}
+
+// Traces says where traces go.
+type Traces struct {
+	Endpoint string  // URL of an OTLP receiver over HTTP; empty: none
+	Sample   float64 // share of the calls without a sampled parent; default: 1
+}
+
+// Process sets the garbage collector of the daemon. The zero value leaves it to
+// the defaults that were measured.
+type Process struct {
+	GCPercent   int   // 0: the daemon's default
+	MemoryLimit int64 // bytes; 0: none
+}
