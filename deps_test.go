@@ -29,9 +29,10 @@ var mayImport = map[string][]string{
 	"internal/wasmtest":   {},
 	"tool":                {"capabilities", "internal/strictyaml", "internal/term", "internal/wasmbin"},
 	"runtime/wasi":        {"capabilities", "capabilities/volume", "capabilities/files"},
+	"runtime/hostmcp":     {"runtime/wasi"},
 	"runtime": {
 		"capabilities", "capabilities/volume", "capabilities/files", "capabilities/tx",
-		"internal/wasmbin", "runtime/wasi", "tool",
+		"internal/wasmbin", "runtime/hostmcp", "runtime/wasi", "tool",
 	},
 	"internal/strictyaml": {"internal/term"},
 	"internal/build":      {"tool"},
@@ -42,11 +43,11 @@ var mayImport = map[string][]string{
 	"internal/config":     {"capabilities", "internal/strictyaml", "internal/term", "tool"},
 	"internal/mcpserver":  {"capabilities", "runtime", "tool"},
 	"internal/host": {
-		"capabilities", "internal/audit", "internal/build", "internal/config", "internal/term", "internal/trust", "runtime", "tool",
+		"internal/audit", "internal/config", "internal/trust", "internal/wasmbin", "runtime", "tool",
 	},
 	"internal/daemon": {
-		"capabilities", "internal/audit", "internal/config", "internal/host", "internal/mcpserver", "internal/metrics",
-		"internal/term", "internal/trace", "internal/trust", "runtime", "tool",
+		"internal/audit", "internal/config", "internal/host", "internal/mcpserver", "internal/metrics",
+		"internal/trace", "internal/trust", "runtime", "tool",
 	},
 	"internal/demo": {
 		"capabilities", "guests", "internal/audit", "internal/build", "internal/mcpserver", "internal/term", "runtime", "tool",
@@ -54,14 +55,19 @@ var mayImport = map[string][]string{
 	"internal/conformance": {},
 	"internal/clients":     {},
 	"internal/prometheus":  {},
+	"internal/soak":        {},
+	"internal/snippets":    {},
 	"cmd/sandboxd": {
 		"capabilities", "guests", "internal/audit", "internal/build", "internal/config", "internal/daemon", "internal/demo",
 		"internal/host", "internal/mcpserver", "internal/term", "internal/trust", "internal/wasmbin", "runtime", "tool",
 	},
-	"guests":                    {},
-	"guests/sdk":                {},
-	"guests/wasi":               {},
-	"guests/internal/guesttest": {"guests/sdk"},
+	"bench/guest":                {"guests/sdk"},
+	"internal/clients/guest":     {"guests/sdk"},
+	"internal/conformance/guest": {"guests/sdk"},
+	"guests":                     {},
+	"guests/sdk":                 {},
+	"guests/wasi":                {},
+	"guests/internal/guesttest":  {"guests/sdk"},
 }
 
 // onlyImporter names the one package that may import a library.
