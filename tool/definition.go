@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // Limits of a definition, in bytes. What a client shows to people and models
@@ -17,124 +18,96 @@ const (
 
 // definitions reads the tools of a manifest, or what a module says of itself,
 // which may hold fields of MCP's Tool that are of no use here.
-func (d *decoder) definitions(v value, manifest bool) []Definition {
-	items := v.each("write a list of tools")
-	if v.n != nil && v.n.kind == listKind && len(items) == 0 {
+func (d *decoder) definitions(v strictyaml.Value, manifest bool) []Definition {
+	items := v.Each("write a list of tools")
+	if v.Node != nil && v.Node.Kind == strictyaml.List && len(items) == 0 {
 		mend := "list at least one tool"
 		if !manifest {
 			mend = "register tools in an init function: a reactor does not run main"
 		}
-		v.fail("is empty", mend)
+		v.Fail("is empty", mend)
 	}
 	if len(items) > maxTools {
-		v.fail(fmt.Sprintf("more than %d tools", maxTools), "split the package")
+		v.Fail(fmt.Sprintf("more than %d tools", maxTools), "split the package")
 		return nil
 	}
 	seen := make(map[string]string, len(items))
 	tools := make([]Definition, 0, len(items))
 	for _, item := range items {
 		known := fieldsOf["tools[]"]
-		var o object
+		var o strictyaml.Value
 		if manifest {
-			o = item.object(known...)
+			o = item.Object(known...)
 		} else {
-			o = item.open(slices.DeleteFunc(slices.Clone(known), func(f string) bool { return f == "idempotencyKeyArgument" })...)
+			o = item.Open(slices.DeleteFunc(slices.Clone(known), func(f string) bool { return f == "idempotencyKeyArgument" })...)
 		}
 		t := d.definition(o, manifest)
-		if d.failed() {
+		if d.Failed() {
 			return nil
 		}
-		if other, ok := seen[fold(t.Name)]; ok {
-			problem := quote(t.Name) + " is there twice"
+		if other, ok := seen[strictyaml.Fold(t.Name)]; ok {
+			problem := strictyaml.Quote(t.Name) + " is there twice"
 			if other != t.Name {
-				problem = quote(t.Name) + " and " + quote(other) + " differ by case only"
+				problem = strictyaml.Quote(t.Name) + " and " + strictyaml.Quote(other) + " differ by case only"
 			}
-			o.field("name").fail(problem, "rename one")
+			o.Field("name").Fail(problem, "rename one")
 		}
-		seen[fold(t.Name)] = t.Name
+		seen[strictyaml.Fold(t.Name)] = t.Name
 		tools = append(tools, t)
 	}
 	return tools
 }
 
-func (d *decoder) definition(o object, manifest bool) Definition {
+func (d *decoder) definition(o strictyaml.Value, manifest bool) Definition {
 	var t Definition
-	t.Name = o.required("name").pattern(ValidToolName, "write 1 to 128 letters, digits, underscores, hyphens and dots")
-	t.Title = o.field("title").shown(maxTitle, false, "write one line")
-	t.Description = o.field("description").shown(maxDescription, true, "write text")
+	t.Name = o.Required("name").Pattern(ValidToolName, "write 1 to 128 letters, digits, underscores, hyphens and dots")
+	t.Title = o.Field("title").Shown(maxTitle, false, "write one line")
+	t.Description = o.Field("description").Shown(maxDescription, true, "write text")
 	title := ""
-	t.Claim, title = d.annotations(o.field("annotations"))
+	t.Claim, title = d.annotations(o.Field("annotations"))
 	if t.Title == "" {
 		t.Title = title
 	}
-	in, out := o.required("inputSchema"), o.field("outputSchema")
+	in, out := o.Required("inputSchema"), o.Field("outputSchema")
 	t.InputSchema = d.schema(in, true)
 	t.OutputSchema = d.schema(out, false)
 	if manifest {
-		t.IdempotencyKeyArgument = d.keyArgument(o.field("idempotencyKeyArgument"), in.n)
+		t.IdempotencyKeyArgument = d.keyArgument(o.Field("idempotencyKeyArgument"), in.Node)
 	}
 	return t
 }
 
 // annotations reads title and the four hints. A hint that is null is an error:
 // whether it was meant to be absent or false is not for a host to guess.
-func (d *decoder) annotations(v value) (capabilities.Claim, string) {
+func (d *decoder) annotations(v strictyaml.Value) (capabilities.Claim, string) {
 	var c capabilities.Claim
-	if !v.present() {
+	if !v.Present() {
 		return c, ""
 	}
-	o := v.object(fieldsOf["tools[].annotations"]...)
+	o := v.Object(fieldsOf["tools[].annotations"]...)
 	hint := func(h capabilities.Hint) capabilities.Tri {
-		f := o.field(h.String())
-		if !f.is(boolKind, "write true or false, or leave it out") {
+		f := o.Field(h.String())
+		if !f.Is(strictyaml.Bool, "write true or false, or leave it out") {
 			return capabilities.Unset
 		}
-		return capabilities.TriOf(f.n.truth)
+		return capabilities.TriOf(f.Node.Truth)
 	}
 	c.ReadOnly = hint(capabilities.ReadOnlyHint)
 	c.Destructive = hint(capabilities.DestructiveHint)
 	c.Idempotent = hint(capabilities.IdempotentHint)
 	c.OpenWorld = hint(capabilities.OpenWorldHint)
-	return c, o.field("title").shown(maxTitle, false, "write one line")
-}
-
-// shown returns a text that people and models read: of limited length, without
-// hidden characters, on one line unless lines are allowed.
-func (v value) shown(most int, lines bool, mend string) string {
-	if !v.is(stringKind, mend) {
-		return ""
-	}
-	s := v.n.text
-	if len(s) > most {
-		v.fail(fmt.Sprintf("longer than %d bytes", most), "shorten it")
-	}
-	if h := hiddenIn(s); h != "" {
-		v.fail("holds "+h, "remove it")
-	}
-	if !lines && containsBreak(s) {
-		v.fail("has more than one line", mend)
-	}
-	return s
-}
-
-func containsBreak(s string) bool {
-	for _, r := range s {
-		if r == '\n' || r == '\r' {
-			return true
-		}
-	}
-	return false
+	return c, o.Field("title").Shown(maxTitle, false, "write one line")
 }
 
 // keyArgument returns the argument that carries an idempotency key: a property
 // of the input schema whose type is string.
-func (d *decoder) keyArgument(v value, schema *node) string {
-	if !v.present() {
+func (d *decoder) keyArgument(v strictyaml.Value, schema *strictyaml.Node) string {
+	if !v.Present() {
 		return ""
 	}
-	s := v.text("write the name of an argument")
-	if t := schema.get("properties").get(s).get("type"); t == nil || t.kind != stringKind || t.text != "string" {
-		v.fail(quote(s)+" is not an argument of type string in inputSchema", "declare it there")
+	s := v.Text("write the name of an argument")
+	if t := schema.Get("properties").Get(s).Get("type"); t == nil || t.Kind != strictyaml.Text || t.Text != "string" {
+		v.Fail(strictyaml.Quote(s)+" is not an argument of type string in inputSchema", "declare it there")
 	}
 	return s
 }

@@ -1,5 +1,9 @@
 package tool
 
+import (
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
+)
+
 // descriptionFile names what a module says about itself in errors.
 const descriptionFile = "description"
 
@@ -10,20 +14,20 @@ const descriptionFile = "description"
 // from each other or from a known field, are refused: the last would win in
 // one reader and the first in another. Its errors are [*ManifestError].
 func ParseDescription(b []byte) ([]Definition, error) {
-	n, err := parseJSON(descriptionFile, b)
+	n, err := strictyaml.ParseJSON(descriptionFile, b)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{file: descriptionFile}
-	root := d.root(n)
-	root.noTwins()
-	if d.failed() {
-		return nil, d.err
+	d := &decoder{strictyaml.NewDecoder(descriptionFile)}
+	root := d.Root(n)
+	root.NoTwins()
+	if d.Failed() {
+		return nil, d.Err()
 	}
-	o := root.open("tools")
-	tools := d.definitions(o.required("tools"), false)
-	if d.failed() {
-		return nil, d.err
+	o := root.Open("tools")
+	tools := d.definitions(o.Required("tools"), false)
+	if d.Failed() {
+		return nil, d.Err()
 	}
 	return tools, nil
 }

@@ -3,11 +3,13 @@ package tool
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 func TestParseDescription(t *testing.T) {
@@ -58,7 +60,7 @@ func TestParseDescriptionError(t *testing.T) {
 		{"not UTF-8", one(`,"description":"` + "\xff" + `"`)},
 		{"number out of range", one(`,"_meta":1e999`)},
 		{"deep", one(`,"_meta":` + strings.Repeat("[", 70) + strings.Repeat("]", 70))},
-		{"large", one(`,"_meta":"` + strings.Repeat("x", maxDocument) + `"`)},
+		{"large", one(`,"_meta":"` + strings.Repeat("x", strictyaml.MaxDocument) + `"`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tools, err := ParseDescription([]byte(tt.doc))
@@ -83,14 +85,19 @@ func TestDescriptionPlace(t *testing.T) {
 
 // TestDescriptionCost has long keys above many others.
 func TestDescriptionCost(t *testing.T) {
-	long := strings.Repeat("k", maxKey)
+	const longest, deepest = 256, 64 // of what is read
+	long := strings.Repeat("k", longest)
 	open, end := "", ""
-	for range maxDepth - 2 {
+	for range deepest - 2 {
 		open, end = open+`{"`+long+`":`, end+"}"
 	}
-	many := strings.TrimSuffix(repeat(maxDocument-30_000, `"k%d":1,`), ",")
+	var many strings.Builder
+	many.WriteString(`"k":1`)
+	for i := 0; many.Len() < strictyaml.MaxDocument-30_000; i++ {
+		fmt.Fprintf(&many, `,"k%d":1`, i)
+	}
 	start := time.Now()
-	_, err := ParseDescription([]byte(open + "{" + many + "}" + end))
+	_, err := ParseDescription([]byte(open + "{" + many.String() + "}" + end))
 	if d := time.Since(start); err == nil || d > 30*time.Second {
 		t.Errorf("took %v: %v", d, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // definitionFormat names the canonical form below. A change of the form is a
@@ -88,11 +89,11 @@ func sortedJSON(b json.RawMessage) (json.RawMessage, error) {
 	if b == nil {
 		return nil, nil
 	}
-	n, err := parseJSON("schema", b)
+	n, err := strictyaml.ParseJSON("schema", b)
 	if err != nil {
 		return nil, err
 	}
-	return n.json(true), nil
+	return n.JSON(true), nil
 }
 
 // digest sets the three digests of a package whose manifest and module are set.

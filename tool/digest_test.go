@@ -2,13 +2,14 @@ package tool
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 func canonicalOf(t testing.TB, doc string) []byte {
@@ -69,11 +70,11 @@ func TestCanonicalIgnores(t *testing.T) {
 
 // asJSON writes a YAML document as JSON, which is YAML too.
 func asJSON(t *testing.T, doc string) string {
-	n, err := parseYAML("tool.yaml", []byte(doc))
+	n, err := strictyaml.ParseYAML("tool.yaml", []byte(doc))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(n.json(true))
+	return string(n.JSON(true))
 }
 
 // TestCanonicalSees changes one thing at a time; each must show.
@@ -144,7 +145,7 @@ func TestCanonicalSees(t *testing.T) {
 
 // TestCanonicalOrder shuffles the keys of every mapping.
 func TestCanonicalOrder(t *testing.T) {
-	root, err := parseYAML("tool.yaml", []byte(full))
+	root, err := strictyaml.ParseYAML("tool.yaml", []byte(full))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,23 +153,23 @@ func TestCanonicalOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Int64().Draw(rt, "seed")
 		doc := shuffled(root, rand.New(rand.NewSource(seed)))
-		if got := canonicalOf(t, string(doc.json(false))); !bytes.Equal(got, want) {
+		if got := canonicalOf(t, string(doc.JSON(false))); !bytes.Equal(got, want) {
 			rt.Fatalf("the order of keys shows:\n%s", got)
 		}
 	})
 }
 
-func shuffled(n *node, r *rand.Rand) *node {
+func shuffled(n *strictyaml.Node, r *rand.Rand) *strictyaml.Node {
 	c := *n
-	c.items, c.entries = nil, nil
-	for _, i := range n.items {
-		c.items = append(c.items, shuffled(i, r))
+	c.Items, c.Entries = nil, nil
+	for _, i := range n.Items {
+		c.Items = append(c.Items, shuffled(i, r))
 	}
-	for _, e := range n.entries {
-		e.value = shuffled(e.value, r)
-		c.entries = append(c.entries, e)
+	for _, e := range n.Entries {
+		e.Value = shuffled(e.Value, r)
+		c.Entries = append(c.Entries, e)
 	}
-	r.Shuffle(len(c.entries), func(i, j int) { c.entries[i], c.entries[j] = c.entries[j], c.entries[i] })
+	r.Shuffle(len(c.Entries), func(i, j int) { c.Entries[i], c.Entries[j] = c.Entries[j], c.Entries[i] })
 	return &c
 }
 
@@ -192,58 +193,4 @@ func TestDigestHints(t *testing.T) {
 	if len(seen) != 81 {
 		t.Errorf("%d forms of 81", len(seen))
 	}
-}
-
-func TestNodeJSON(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		want, err := json.Marshal(anyJSON(rt, 3))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		n, err := parseJSON("f", want)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		var a, b any
-		if json.Unmarshal(want, &a) != nil || json.Unmarshal(n.json(true), &b) != nil {
-			rt.Fatalf("not JSON: %s", n.json(true))
-		}
-		if x, y := fmt.Sprint(a), fmt.Sprint(b); x != y {
-			rt.Fatalf("%s became %s", x, y)
-		}
-		if again, err := parseJSON("f", n.json(true)); err != nil || !bytes.Equal(again.json(true), n.json(true)) {
-			rt.Fatalf("not stable: %v", err)
-		}
-		if y, err := parseYAML("f", n.json(false)); err == nil && !bytes.Equal(y.json(true), n.json(true)) {
-			rt.Fatalf("YAML reads it as %s, not %s", y.json(true), n.json(true))
-		}
-	})
-}
-
-func anyJSON(rt *rapid.T, depth int) any {
-	kinds := 6
-	if depth == 0 {
-		kinds = 4
-	}
-	switch rapid.IntRange(0, kinds-1).Draw(rt, "kind") {
-	case 0:
-		return nil
-	case 1:
-		return rapid.Bool().Draw(rt, "bool")
-	case 2:
-		return rapid.Float64Range(-1e300, 1e300).Draw(rt, "number")
-	case 3:
-		return rapid.String().Draw(rt, "text")
-	case 4:
-		list := []any{}
-		for range rapid.IntRange(0, 4).Draw(rt, "length") {
-			list = append(list, anyJSON(rt, depth-1))
-		}
-		return list
-	}
-	m := map[string]any{}
-	for range rapid.IntRange(0, 4).Draw(rt, "length") {
-		m[rapid.String().Draw(rt, "key")] = anyJSON(rt, depth-1)
-	}
-	return m
 }

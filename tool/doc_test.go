@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // docRow is a field as docs/manifest.md describes it.
@@ -64,7 +66,7 @@ func TestManifestDocNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := m.Limits
-	size := func(s string) int64 { n, _ := parseSize(s); return n }
+	size := func(s string) int64 { n, _ := strictyaml.ParseSize(s); return n }
 	for field, want := range map[string][2]int64{
 		"limits.memory":           {l.Memory, gib},
 		"limits.output":           {l.Output, 64 * mib},
@@ -96,8 +98,8 @@ func TestManifestDocNumbers(t *testing.T) {
 		"limits.timeout":          {l.Timeout, maxTimeout},
 		"relaxations.recoverable": {0, maxRecoverable},
 	} {
-		byDefault, ok := parseDuration(rows[field].byDefault)
-		most, ok2 := parseDuration(rows[field].most)
+		byDefault, ok := strictyaml.ParseDuration(rows[field].byDefault)
+		most, ok2 := strictyaml.ParseDuration(rows[field].most)
 		if !ok || !ok2 || byDefault != want[0] || most != want[1] {
 			t.Errorf("docs/manifest.md: %s: %+v, want %v", field, rows[field], want)
 		}

@@ -1,5 +1,9 @@
 package tool
 
+import (
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
+)
+
 import "slices"
 
 // fieldsOf lists the fields of each mapping of a manifest, by where it is.
@@ -21,49 +25,13 @@ var fieldsOf = map[string][]string{
 	"warmup":                    {"tool", "arguments"},
 }
 
-// nearest returns the known name that key is most likely a slip of, or "".
-func nearest(key string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if d := distance(fold(key), fold(k)); d < least && d*2 <= len(k) {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is how many bytes must be put in, taken out or changed to make one
-// text of the other. Long texts, which are no slips, are far from all.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // position is where a field is in its file, from 1.
 type position struct{ line, column int }
 
 // Fault returns the error of a field whose value is well-formed and wrong for
 // what the package holds, with the field's place where the manifest has it.
 func (m *Manifest) Fault(field, problem, mend string, cause error) *ManifestError {
-	e := &ManifestError{File: m.file, Field: field, Problem: problem, Mend: mend, cause: cause}
+	e := &ManifestError{File: m.file, Field: field, Problem: problem, Mend: mend, Cause: cause}
 	if e.File == "" {
 		e.File = manifestName
 	}
@@ -74,11 +42,11 @@ func (m *Manifest) Fault(field, problem, mend string, cause error) *ManifestErro
 }
 
 // remember keeps where the manifest's own fields are.
-func (m *Manifest) remember(o object) {
-	m.file, m.places = o.d.file, map[string]position{}
+func (m *Manifest) remember(file string, o strictyaml.Value) {
+	m.file, m.places = file, map[string]position{}
 	for _, key := range fieldsOf[""] {
-		if v := o.field(key); v.present() {
-			m.places[key] = position{v.line, v.column}
+		if v := o.Field(key); v.Present() {
+			m.places[key] = position{v.Line, v.Column}
 		}
 	}
 }
@@ -101,7 +69,6 @@ func unsupported(m *Manifest) []string {
 	say(len(r.HTTP) > 0, "requests.http", "no network is given")
 	say(len(r.Services) > 0, "requests.services", "no service is given")
 	say(len(r.Outbox) > 0, "requests.outbox", "nothing is sent")
-	say(len(r.Env) > 0, "requests.env", "the environment is empty")
 	say(r.SessionScratch > 0, "requests.sessionScratch", "the package does not load")
 	say(r.Session, "requests.session", "the package does not load")
 	say(r.Setup, "requests.setup", "no set-up transaction is made")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 	"github.com/sandboxd/sandboxd/internal/wasmbin"
 )
 
@@ -63,7 +64,7 @@ func loadFolder(dir string, build Builder) (*Package, error) {
 	}
 	defer root.Close()
 	file := filepath.Join(dir, manifestName)
-	b, err := read(root, manifestName, maxDocument)
+	b, err := read(root, manifestName, strictyaml.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; a package is a folder with a tool.yaml", file, err)
 	}
@@ -75,7 +76,7 @@ func loadFolder(dir string, build Builder) (*Package, error) {
 	where := filepath.Join(dir, filepath.FromSlash(m.Module))
 	if m.Source == nil {
 		if p.Module, err = readModule(root, filepath.FromSlash(m.Module)); errors.Is(err, os.ErrNotExist) {
-			return nil, m.Fault("module", "there is no "+oneLine(m.Module), modulesIn(dir), err)
+			return nil, m.Fault("module", "there is no "+strictyaml.OneLine(m.Module), modulesIn(dir), err)
 		}
 	} else {
 		where = file + ": source"
@@ -99,7 +100,7 @@ func modulesIn(dir string) string {
 	}
 	for _, e := range entries {
 		if strings.EqualFold(filepath.Ext(e.Name()), ".wasm") {
-			names = append(names, clip(e.Name()))
+			names = append(names, strictyaml.Clip(e.Name()))
 		}
 	}
 	switch {
@@ -188,7 +189,7 @@ func embedded(path string, module *wasmbin.Module) (*Manifest, error) {
 // Where the module brings its own, a manifest for another module is left alone.
 func besides(root *os.Root, dir, name string, optional bool) (*Manifest, error) {
 	file := filepath.Join(dir, manifestName)
-	b, err := read(root, manifestName, maxDocument)
+	b, err := read(root, manifestName, strictyaml.MaxDocument)
 	if errors.Is(err, os.ErrNotExist) {
 		if optional {
 			return nil, nil
@@ -208,7 +209,7 @@ func besides(root *os.Root, dir, name string, optional bool) (*Manifest, error) 
 	if optional {
 		return nil, nil
 	}
-	return nil, &ManifestError{File: file, Field: "module", Problem: "does not name " + quote(name), Mend: "name the package's folder, or write module: " + oneLine(name)}
+	return nil, &ManifestError{File: file, Field: "module", Problem: "does not name " + strictyaml.Quote(name), Mend: "name the package's folder, or write module: " + strictyaml.OneLine(name)}
 }
 
 // same refuses two manifests for one module that say different things.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 	"github.com/sandboxd/sandboxd/internal/wasmbin"
 )
 
@@ -111,7 +112,7 @@ func TestLoadError(t *testing.T) {
 		{"other module", map[string]string{"tool.yaml": small, "b.wasm": emptyModule}, "b.wasm", nil},
 		{"other file", map[string]string{"tool.yaml": small}, "tool.yaml", nil},
 		{"module is a folder", map[string]string{"tool.yaml": small, "a.wasm/x": ""}, "", ErrModule},
-		{"large manifest", map[string]string{"tool.yaml": small + strings.Repeat("#", maxDocument), "a.wasm": emptyModule}, "", nil},
+		{"large manifest", map[string]string{"tool.yaml": small + strings.Repeat("#", strictyaml.MaxDocument), "a.wasm": emptyModule}, "", nil},
 		{"two sections", map[string]string{"a.wasm": withSection(small, small)}, "a.wasm", nil},
 		{"no builder", map[string]string{"tool.yaml": strings.Replace(small, "module: a.wasm", "source: {language: go}", 1)}, "", ErrNoBuilder},
 	} {

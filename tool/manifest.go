@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // Limits of a manifest.
@@ -27,120 +29,82 @@ func ParseManifest(file string, b []byte) (*Manifest, error) {
 // parseManifest reads a manifest; an embedded one need not say where its
 // module is.
 func parseManifest(file string, b []byte, embedded bool) (*Manifest, error) {
-	n, err := parseYAML(file, b)
+	n, err := strictyaml.ParseYAML(file, b)
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{file: file}
-	m := d.manifest(d.root(n), embedded)
-	if d.failed() {
-		return nil, d.err
+	d := &decoder{strictyaml.NewDecoder(file)}
+	m := d.manifest(d.Root(n), embedded)
+	if d.Failed() {
+		return nil, d.Err()
 	}
 	return m, nil
 }
 
-func (d *decoder) manifest(root value, embedded bool) *Manifest {
-	o := root.object(fieldsOf[""]...)
-	if d.failed() {
+func (d *decoder) manifest(root strictyaml.Value, embedded bool) *Manifest {
+	o := root.Object(fieldsOf[""]...)
+	if d.Failed() {
 		return nil
 	}
-	root.noTwins()
-	m := &Manifest{ABI: d.abi(o.field("abi"))}
-	m.Name = o.required("name").pattern(packageName.MatchString, "write lower-case letters, digits and hyphens, up to 64")
-	m.Version = o.field("version").pattern(versionName.MatchString, `write it as "1.0.0", in quotes`)
+	root.NoTwins()
+	m := &Manifest{ABI: d.abi(o.Field("abi"))}
+	m.Name = o.Required("name").Pattern(packageName.MatchString, "write lower-case letters, digits and hyphens, up to 64")
+	m.Version = o.Field("version").Pattern(versionName.MatchString, `write it as "1.0.0", in quotes`)
 	m.Module, m.Source = d.module(o, embedded)
-	m.Labels = d.labels(o.field("labels"))
-	tools := o.field("tools")
-	if m.ABI == Command && !tools.present() {
-		tools.fail("is missing", "list the tools; only modules of abi reactor describe themselves")
+	m.Labels = d.labels(o.Field("labels"))
+	tools := o.Field("tools")
+	if m.ABI == Command && !tools.Present() {
+		tools.Fail("is missing", "list the tools; only modules of abi reactor describe themselves")
 	}
 	m.Tools = d.definitions(tools, true)
-	m.Requests = d.requests(o.field("requests"))
-	m.Relaxations = d.relaxations(o.field("relaxations"), m.Requests.Volumes)
-	m.Limits = d.limits(o.field("limits"))
-	m.Warmup = d.warmup(o.field("warmup"), m.Tools)
-	if !d.failed() {
-		m.remember(o)
+	m.Requests = d.requests(o.Field("requests"))
+	m.Relaxations = d.relaxations(o.Field("relaxations"), m.Requests.Volumes)
+	m.Limits = d.limits(o.Field("limits"))
+	m.Warmup = d.warmup(o.Field("warmup"), m.Tools)
+	if !d.Failed() {
+		m.remember(d.File(), o)
 		m.Warnings = warnings(m)
 	}
 	return m
 }
 
-// noTwins refuses keys that differ by case only, anywhere below: readers that
-// match keys without case would take one for the other.
-func (v value) noTwins() {
-	if v.n == nil || v.d.failed() {
-		return
-	}
-	if e, other, ok := v.n.twin(); ok {
-		at := value{d: v.d, trail: v.trail, line: e.line, column: e.column}
-		at.fail("the keys "+quote(e.key)+" and "+quote(other)+" differ by case only", "rename one")
-	}
-	for _, e := range v.n.entries {
-		v.in(e).noTwins()
-	}
-	if v.n.kind == listKind {
-		for _, item := range v.each("") {
-			item.noTwins()
-		}
-	}
-}
-
-// required returns a field that must be there.
-func (o object) required(key string) value {
-	v := o.field(key)
-	if !v.present() && o.n != nil {
-		v.fail("is missing", "add it")
-	}
-	return v
-}
-
-// pattern returns a text that ok accepts.
-func (v value) pattern(ok func(string) bool, mend string) string {
-	s := v.text(mend)
-	if v.n != nil && !v.d.failed() && !ok(s) {
-		v.fail(quote(s)+" is not allowed", mend)
-	}
-	return s
-}
-
-func (d *decoder) abi(v value) ABI {
-	if !v.present() {
+func (d *decoder) abi(v strictyaml.Value) ABI {
+	if !v.Present() {
 		return Command
 	}
-	a := ABI(v.text("write command or reactor"))
+	a := ABI(v.Text("write command or reactor"))
 	switch a {
 	case Command, Reactor:
 	case MCP, Extism:
-		v.failCause(string(a)+" is not supported yet", "build the module for abi command", ErrNotSupported)
+		v.FailCause(string(a)+" is not supported yet", "build the module for abi command", ErrNotSupported)
 	default:
-		v.fail(quote(string(a))+" is not an ABI", "write command or reactor")
+		v.Fail(strictyaml.Quote(string(a))+" is not an ABI", "write command or reactor")
 	}
 	return a
 }
 
 // module returns where the module is: exactly one of module and source.
-func (d *decoder) module(o object, embedded bool) (string, *Source) {
-	file, source := o.field("module"), o.field("source")
-	if file.present() && source.present() {
-		source.fail("is there together with module", "keep one of them")
+func (d *decoder) module(o strictyaml.Value, embedded bool) (string, *Source) {
+	file, source := o.Field("module"), o.Field("source")
+	if file.Present() && source.Present() {
+		source.Fail("is there together with module", "keep one of them")
 	}
-	if !file.present() && !source.present() && !embedded {
-		file.fail("is missing", "write module: NAME.wasm, or source: {language: go, dir: .}")
+	if !file.Present() && !source.Present() && !embedded {
+		file.Fail("is missing", "write module: NAME.wasm, or source: {language: go, dir: .}")
 	}
 	var s *Source
-	if source.present() {
-		so := source.object(fieldsOf["source"]...)
+	if source.Present() {
+		so := source.Object(fieldsOf["source"]...)
 		s = &Source{Dir: "."}
-		s.Language = so.required("language").pattern(packageName.MatchString, "write the language in lower case, for example go")
-		if dir := so.field("dir"); dir.present() {
-			s.Dir = dir.pattern(localPath, "write a folder below the manifest's, for example . or src")
+		s.Language = so.Required("language").Pattern(packageName.MatchString, "write the language in lower case, for example go")
+		if dir := so.Field("dir"); dir.Present() {
+			s.Dir = dir.Pattern(localPath, "write a folder below the manifest's, for example . or src")
 		}
 	}
-	if !file.present() {
+	if !file.Present() {
 		return "", s
 	}
-	return file.pattern(func(s string) bool { return localPath(s) && s != "." }, "write a path below the manifest's folder, for example notes.wasm"), s
+	return file.Pattern(func(s string) bool { return localPath(s) && s != "." }, "write a path below the manifest's folder, for example notes.wasm"), s
 }
 
 // localPath reports whether s names something in the folder itself on every
@@ -148,46 +112,45 @@ func (d *decoder) module(o object, embedded bool) (string, *Source) {
 func localPath(s string) bool {
 	return len(s) <= 1024 && path.Clean(s) == s && filepath.IsLocal(filepath.FromSlash(s)) &&
 		!path.IsAbs(s) && s != ".." && !strings.HasPrefix(s, "../") &&
-		!strings.ContainsAny(s, "\\:\n\r\t") && hiddenIn(s) == ""
+		!strings.ContainsAny(s, "\\:\n\r\t") && strictyaml.HiddenIn(s) == ""
 }
 
-func (d *decoder) labels(v value) map[string]string {
-	if !v.is(mapKind, "write name: value") || len(v.n.entries) == 0 {
+func (d *decoder) labels(v strictyaml.Value) map[string]string {
+	if !v.Is(strictyaml.Map, "write name: value") || len(v.Node.Entries) == 0 {
 		return nil
 	}
-	if len(v.n.entries) > maxLabels {
-		v.fail("more than 32 labels", "remove some")
+	if len(v.Node.Entries) > maxLabels {
+		v.Fail("more than 32 labels", "remove some")
 		return nil
 	}
-	o := object{v}
-	labels := make(map[string]string, len(v.n.entries))
-	for _, e := range v.n.entries {
-		l := o.in(e)
-		if !labelName.MatchString(e.key) {
-			l.fail(quote(e.key)+" is not a label", "write letters, digits, dots, hyphens and underscores")
+	labels := make(map[string]string, len(v.Node.Entries))
+	for _, e := range v.Node.Entries {
+		l := v.In(e)
+		if !labelName.MatchString(e.Key) {
+			l.Fail(strictyaml.Quote(e.Key)+" is not a label", "write letters, digits, dots, hyphens and underscores")
 		}
-		labels[e.key] = l.pattern(labelName.MatchString, "write letters, digits, dots, hyphens and underscores, in quotes where they make a number")
+		labels[e.Key] = l.Pattern(labelName.MatchString, "write letters, digits, dots, hyphens and underscores, in quotes where they make a number")
 	}
 	return labels
 }
 
-func (d *decoder) warmup(v value, tools []Definition) *Warmup {
-	if !v.present() {
+func (d *decoder) warmup(v strictyaml.Value, tools []Definition) *Warmup {
+	if !v.Present() {
 		return nil
 	}
-	o := v.object(fieldsOf["warmup"]...)
+	o := v.Object(fieldsOf["warmup"]...)
 	w := &Warmup{Arguments: json.RawMessage("{}")}
-	name := o.required("tool")
-	w.Tool = name.pattern(ValidToolName, "write the name of a tool")
+	name := o.Required("tool")
+	w.Tool = name.Pattern(ValidToolName, "write the name of a tool")
 	known := len(tools) == 0
 	for _, t := range tools {
 		known = known || t.Name == w.Tool
 	}
 	if !known {
-		name.fail(quote(w.Tool)+" is not a tool of this package", "write the name of a tool")
+		name.Fail(strictyaml.Quote(w.Tool)+" is not a tool of this package", "write the name of a tool")
 	}
-	if a := o.field("arguments"); a.is(mapKind, "write the arguments of the call") {
-		w.Arguments = a.n.json(false)
+	if a := o.Field("arguments"); a.Is(strictyaml.Map, "write the arguments of the call") {
+		w.Arguments = a.Node.JSON(false)
 	}
 	return w
 }
@@ -202,49 +165,33 @@ const (
 	minMemory      = 64 << 10
 )
 
-func (d *decoder) limits(v value) Limits {
+func (d *decoder) limits(v strictyaml.Value) Limits {
 	l := Limits{Memory: 64 * mib, Timeout: defaultTimeout, Output: mib, Writes: 64 * mib, Files: 1000}
-	if !v.present() {
+	if !v.Present() {
 		return l
 	}
-	o := v.object(fieldsOf["limits"]...)
+	o := v.Object(fieldsOf["limits"]...)
 	set := func(key string, dst *int64, most int64) {
-		if n, ok := o.field(key).size(most); ok && n > 0 {
+		if n, ok := o.Field(key).Size(most); ok && n > 0 {
 			*dst = n
 		}
 	}
 	set("memory", &l.Memory, gib)
 	if l.Memory < minMemory {
-		o.field("memory").fail("is less than one page of WebAssembly memory", "write at least 64KiB; a program in Go needs some MiB")
+		o.Field("memory").Fail("is less than one page of WebAssembly memory", "write at least 64KiB; a program in Go needs some MiB")
 	}
 	set("output", &l.Output, 64*mib)
 	set("writes", &l.Writes, gib)
-	if n := o.field("files").count(maxFiles); n > 0 {
+	if n := o.Field("files").Count(maxFiles); n > 0 {
 		l.Files = int64(n)
 	}
-	l.Fuel = o.field("fuel").count(1 << 62)
-	if t := o.field("timeout"); t.present() {
-		if n := t.duration(maxTimeout); n > 0 {
+	l.Fuel = o.Field("fuel").Count(1 << 62)
+	if t := o.Field("timeout"); t.Present() {
+		if n := t.Duration(maxTimeout); n > 0 {
 			l.Timeout = n
 		}
 	}
 	return l
-}
-
-// duration returns a duration between 0 and most. A bare 0 is one too.
-func (v value) duration(most time.Duration) time.Duration {
-	const mend = "write a duration as 5s, 1m30s or 30d"
-	if v.n == nil || v.n.kind == numberKind && v.n.text == "0" {
-		return 0
-	}
-	s := v.text(mend)
-	n, ok := parseDuration(s)
-	if !ok {
-		v.fail(quote(s)+" is not a duration", mend)
-	} else if n > most {
-		v.fail(quote(s)+" is more than "+most.String(), "lower it")
-	}
-	return n
 }
 
 func warnings(m *Manifest) []string {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // Names. Those of tools follow MCP (2025-11-25, server/tools, "Tool Names").
@@ -26,6 +28,10 @@ func ValidToolName(s string) bool { return toolName.MatchString(s) }
 // ValidPackageName reports whether s may name a package: one to 64 lower-case
 // letters, digits and hyphens.
 func ValidPackageName(s string) bool { return packageName.MatchString(s) }
+
+// ValidEnvName reports whether s may name an environment variable: one to 128
+// letters, digits and underscores, no digit first.
+func ValidEnvName(s string) bool { return envName.MatchString(s) }
 
 // validHost reports whether s is a host name or address, in lower case, that
 // may be followed by a port.
@@ -60,7 +66,7 @@ func validHost(s string) bool {
 // guestPath reports whether s is an absolute path of the guest without dots,
 // doubled slashes and hidden characters.
 func guestPath(s string) bool {
-	return len(s) <= 1024 && path.IsAbs(s) && path.Clean(s) == s && hiddenIn(s) == "" &&
+	return len(s) <= 1024 && path.IsAbs(s) && path.Clean(s) == s && strictyaml.HiddenIn(s) == "" &&
 		!strings.ContainsAny(s, "\\\n\r\t")
 }
 

@@ -2,13 +2,12 @@ package tool
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // place says what a keyword of JSON Schema holds.
@@ -52,7 +51,7 @@ var keywords = map[string]keyword{
 var foldedKeywords = func() map[string]string {
 	m := make(map[string]string, len(keywords))
 	for k := range keywords {
-		m[fold(k)] = k
+		m[strictyaml.Fold(k)] = k
 	}
 	return m
 }()
@@ -64,140 +63,124 @@ const maxWork = 4096
 // schema checks a schema and returns it as JSON, keys in the author's order.
 // It must compile, stay within its own document, and end: references that lead
 // back to themselves without going deeper into the value are refused.
-func (d *decoder) schema(v value, input bool) json.RawMessage {
-	if !v.is(mapKind, "write a JSON Schema, for example {type: object}") {
+func (d *decoder) schema(v strictyaml.Value, input bool) json.RawMessage {
+	if !v.Is(strictyaml.Map, "write a JSON Schema, for example {type: object}") {
 		return nil
 	}
-	if t := v.n.get("type"); input && (t == nil || t.kind != stringKind || t.text != "object") {
-		v.fail("has no type object", "write type: object")
+	if t := v.Node.Get("type"); input && (t == nil || t.Kind != strictyaml.Text || t.Text != "object") {
+		v.Fail("has no type object", "write type: object")
 	}
-	text := v.n.json(false)
+	text := v.Node.JSON(false)
 	if len(text) > maxSchema {
-		v.fail(fmt.Sprintf("larger than %d bytes as JSON", maxSchema), "shorten it")
+		v.Fail(fmt.Sprintf("larger than %d bytes as JSON", maxSchema), "shorten it")
 	}
-	c := &schemaCheck{root: v, anchors: map[string]*node{}, known: map[*node]value{}, headers: map[string]*trail{}}
+	c := &schemaCheck{root: v, anchors: map[string]*strictyaml.Node{}, known: map[*strictyaml.Node]strictyaml.Value{}, headers: map[string]*strictyaml.Trail{}}
 	c.text(v)
-	if !d.failed() {
+	if !d.Failed() {
 		c.walk(v, input)
 	}
-	if !d.failed() {
+	if !d.Failed() {
 		c.finish()
 	}
-	if d.failed() {
+	if d.Failed() {
 		return nil
 	}
-	if err := compile(text); err != nil {
-		v.fail("does not compile: "+clip(oneLine(err.Error())), "write JSON Schema 2020-12 with RE2 patterns")
+	if _, err := newGraph(text); err != nil {
+		v.Fail("does not compile: "+strictyaml.Clip(strictyaml.OneLine(err.Error())), "write JSON Schema 2020-12 with RE2 patterns")
 	}
 	return text
 }
 
-// compile reports why the validator cannot use a schema.
-func compile(text []byte) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = errors.New("the validator cannot read it")
-		}
-	}()
-	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
-	_, err = s.Resolve(nil)
-	return err
-}
-
 type schemaCheck struct {
-	root    value
-	anchors map[string]*node
-	known   map[*node]value   // every schema below root
-	order   []*node           // the same, as they come
-	headers map[string]*trail // folded x-mcp-header to the place that has it
+	root    strictyaml.Value
+	anchors map[string]*strictyaml.Node
+	known   map[*strictyaml.Node]strictyaml.Value // every schema below root
+	order   []*strictyaml.Node                    // the same, as they come
+	headers map[string]*strictyaml.Trail          // folded x-mcp-header to the place that has it
 }
 
 // text refuses hidden characters in every key and text of a schema: models
 // read all of it.
-func (c *schemaCheck) text(v value) {
-	if h := hiddenIn(v.n.text); v.n.kind == stringKind && h != "" {
-		v.fail("holds "+h, "remove it, or write it as an escape of a pattern")
+func (c *schemaCheck) text(v strictyaml.Value) {
+	if h := strictyaml.HiddenIn(v.Node.Text); v.Node.Kind == strictyaml.Text && h != "" {
+		v.Fail("holds "+h, "remove it, or write it as an escape of a pattern")
 	}
-	for _, e := range v.n.entries {
-		at := v.in(e)
-		if h := hiddenIn(e.key); h != "" {
-			at.fail("the key holds "+h, "remove it")
+	for _, e := range v.Node.Entries {
+		at := v.In(e)
+		if h := strictyaml.HiddenIn(e.Key); h != "" {
+			at.Fail("the key holds "+h, "remove it")
 		}
 		c.text(at)
 	}
-	for i, n := range v.n.items {
-		c.text(value{d: v.d, n: n, trail: &trail{up: v.trail, index: i}, line: n.line, column: n.column})
+	for _, item := range v.Items() {
+		c.text(item)
 	}
 }
 
 // walk visits a schema and those in it. chain says that it is reached from the
 // root of an input schema through properties alone.
-func (c *schemaCheck) walk(v value, chain bool) {
-	if v.d.failed() {
+func (c *schemaCheck) walk(v strictyaml.Value, chain bool) {
+	if v.Failed() {
 		return
 	}
-	if v.n.kind == boolKind {
-		c.known[v.n] = v
-		c.order = append(c.order, v.n)
+	if v.Node.Kind == strictyaml.Bool {
+		c.known[v.Node] = v
+		c.order = append(c.order, v.Node)
 		return
 	}
-	if !v.is(mapKind, "write a schema: a mapping, true or false") {
+	if !v.Is(strictyaml.Map, "write a schema: a mapping, true or false") {
 		return
 	}
-	c.known[v.n] = v
-	c.order = append(c.order, v.n)
-	o := object{v}
-	for _, e := range v.n.entries {
-		right, ok := foldedKeywords[fold(e.key)]
-		at := v.in(e)
-		if ok && right != e.key {
-			at.fail("unknown spelling of "+right, "write "+right)
+	c.known[v.Node] = v
+	c.order = append(c.order, v.Node)
+	for _, e := range v.Node.Entries {
+		right, ok := foldedKeywords[strictyaml.Fold(e.Key)]
+		at := v.In(e)
+		if ok && right != e.Key {
+			at.Fail("unknown spelling of "+right, "write "+right)
 			return
 		}
-		c.enter(at, e.key, chain)
+		c.enter(at, e.Key, chain)
 	}
-	c.types(o.field("type"))
-	c.identity(o)
-	c.header(o, chain)
+	c.types(v.Field("type"))
+	c.identity(v)
+	c.header(v, chain)
 }
 
 var typeNames = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
 
 // types checks the keyword type, which the validator takes as it comes: a
 // value of no known type would never match, or never be checked.
-func (c *schemaCheck) types(v value) {
+func (c *schemaCheck) types(v strictyaml.Value) {
 	const mend = "write string, number, integer, boolean, object, array or null"
 	known := func(s string) bool { return slices.Contains(typeNames, s) }
 	switch {
-	case !v.present():
-	case v.n.kind == listKind:
-		v.texts(mend, known)
+	case !v.Present():
+	case v.Node.Kind == strictyaml.List:
+		v.Texts(mend, known)
 	default:
-		v.pattern(known, mend)
+		v.Pattern(known, mend)
 	}
 }
 
 // enter visits the schemas that one keyword holds.
-func (c *schemaCheck) enter(v value, key string, chain bool) {
+func (c *schemaCheck) enter(v strictyaml.Value, key string, chain bool) {
 	switch holds := keywords[key].holds; {
-	case holds == holdsSchema, holds == holdsEither && v.n.kind != listKind:
+	case holds == holdsSchema, holds == holdsEither && v.Node.Kind != strictyaml.List:
 		c.walk(v, false)
 	case holds == holdsSchemas, holds == holdsEither:
-		for _, item := range v.each("write a list of schemas") {
+		for _, item := range v.Each("write a list of schemas") {
 			c.walk(item, false)
 		}
 	case holds == holdsNamed:
-		if !v.is(mapKind, "write name: schema") {
+		if !v.Is(strictyaml.Map, "write name: schema") {
 			return
 		}
-		for _, e := range v.n.entries {
-			if key == "dependencies" && e.value.kind == listKind {
+		for _, e := range v.Node.Entries {
+			if key == "dependencies" && e.Value.Kind == strictyaml.List {
 				continue
 			}
-			c.walk(v.in(e), chain && key == "properties")
+			c.walk(v.In(e), chain && key == "properties")
 		}
 	}
 }
@@ -210,48 +193,48 @@ var dialects = []string{
 
 // identity checks the keywords that name schemas. Only the root may have an
 // $id, so that every reference is one into the same document.
-func (c *schemaCheck) identity(o object) {
+func (c *schemaCheck) identity(o strictyaml.Value) {
 	const local = "write a reference into this schema, for example #/$defs/item"
 	for _, key := range []string{"$ref", "$dynamicRef"} {
-		f := o.field(key)
-		if ref := f.text(local); f.present() && !strings.HasPrefix(ref, "#") {
-			f.fail(quote(ref)+" leaves the document", local)
+		f := o.Field(key)
+		if ref := f.Text(local); f.Present() && !strings.HasPrefix(ref, "#") {
+			f.Fail(strictyaml.Quote(ref)+" leaves the document", local)
 		}
 	}
-	if f := o.field("$id"); f.present() && o.n != c.root.n {
-		f.fail("is below the root", "remove it and refer with #/…")
+	if f := o.Field("$id"); f.Present() && o.Node != c.root.Node {
+		f.Fail("is below the root", "remove it and refer with #/…")
 	}
-	if f := o.field("$schema"); f.present() && !slices.Contains(dialects, f.text("write the URI of a dialect")) {
-		f.fail(quote(f.n.text)+" is not a known dialect", "write "+dialects[0])
+	if f := o.Field("$schema"); f.Present() && !slices.Contains(dialects, f.Text("write the URI of a dialect")) {
+		f.Fail(strictyaml.Quote(f.Node.Text)+" is not a known dialect", "write "+dialects[0])
 	}
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
-		if f := o.field(key); f.present() {
-			name := f.text("write a name")
+		if f := o.Field(key); f.Present() {
+			name := f.Text("write a name")
 			if _, ok := c.anchors[name]; ok {
-				f.fail("the anchor "+quote(name)+" is there twice", "rename one")
+				f.Fail("the anchor "+strictyaml.Quote(name)+" is there twice", "rename one")
 			}
-			c.anchors[name] = o.n
+			c.anchors[name] = o.Node
 		}
 	}
 }
 
 // finish resolves the references and checks that judging a value ends.
 func (c *schemaCheck) finish() {
-	work := make(map[*node]int, len(c.order))
+	work := make(map[*strictyaml.Node]int, len(c.order))
 	for _, n := range c.order {
-		if c.work(n, work); c.root.d.failed() {
+		if c.work(n, work); c.root.Failed() {
 			return
 		}
 	}
 }
 
 // work returns how many schemas judge a value together with n.
-func (c *schemaCheck) work(n *node, done map[*node]int) int {
+func (c *schemaCheck) work(n *strictyaml.Node, done map[*strictyaml.Node]int) int {
 	const open = -1
 	v := c.known[n]
 	switch w := done[n]; {
 	case w == open:
-		v.fail("refers back to itself for the same value", "go through properties or items in between")
+		v.Fail("refers back to itself for the same value", "go through properties or items in between")
 		return 0
 	case w > 0:
 		return w
@@ -259,11 +242,11 @@ func (c *schemaCheck) work(n *node, done map[*node]int) int {
 	done[n] = open
 	sum := 1
 	for _, next := range c.inPlace(v) {
-		if sum += c.work(next, done); v.d.failed() {
+		if sum += c.work(next, done); v.Failed() {
 			return 0
 		}
 		if sum > maxWork {
-			v.fail(fmt.Sprintf("applies more than %d schemas to one value", maxWork), "simplify allOf, anyOf and oneOf")
+			v.Fail(fmt.Sprintf("applies more than %d schemas to one value", maxWork), "simplify allOf, anyOf and oneOf")
 			return 0
 		}
 	}
@@ -272,25 +255,25 @@ func (c *schemaCheck) work(n *node, done map[*node]int) int {
 }
 
 // inPlace returns the schemas that judge the same value as v.
-func (c *schemaCheck) inPlace(v value) []*node {
-	var list []*node
-	for _, e := range v.n.entries {
-		switch k := keywords[e.key]; {
-		case e.key == "$ref" || e.key == "$dynamicRef":
-			t := c.target(e.value.text)
+func (c *schemaCheck) inPlace(v strictyaml.Value) []*strictyaml.Node {
+	var list []*strictyaml.Node
+	for _, e := range v.Node.Entries {
+		switch k := keywords[e.Key]; {
+		case e.Key == "$ref" || e.Key == "$dynamicRef":
+			t := c.target(e.Value.Text)
 			if t == nil {
-				object{v}.field(e.key).fail(quote(e.value.text)+" leads to no schema", "write a reference into this schema, for example #/$defs/item")
+				v.Field(e.Key).Fail(strictyaml.Quote(e.Value.Text)+" leads to no schema", "write a reference into this schema, for example #/$defs/item")
 				return nil
 			}
 			list = append(list, t)
 		case k.inPlace && k.holds == holdsSchema:
-			list = append(list, e.value)
+			list = append(list, e.Value)
 		case k.inPlace && k.holds == holdsSchemas:
-			list = append(list, e.value.items...)
+			list = append(list, e.Value.Items...)
 		case k.inPlace && k.holds == holdsNamed:
-			for _, d := range e.value.entries {
-				if _, ok := c.known[d.value]; ok {
-					list = append(list, d.value)
+			for _, d := range e.Value.Entries {
+				if _, ok := c.known[d.Value]; ok {
+					list = append(list, d.Value)
 				}
 			}
 		}
@@ -299,18 +282,18 @@ func (c *schemaCheck) inPlace(v value) []*node {
 }
 
 // target returns the schema that a reference leads to, or nil.
-func (c *schemaCheck) target(ref string) *node {
+func (c *schemaCheck) target(ref string) *strictyaml.Node {
 	u, err := url.Parse(ref)
 	if err != nil {
 		return nil
 	}
 	if u.Fragment == "" {
-		return c.root.n
+		return c.root.Node
 	}
 	if !strings.HasPrefix(u.Fragment, "/") {
 		return c.anchors[u.Fragment]
 	}
-	n := c.root.n
+	n := c.root.Node
 	for seg := range strings.SplitSeq(u.Fragment[1:], "/") {
 		seg = strings.NewReplacer("~1", "/", "~0", "~").Replace(seg)
 		if n = step(n, seg); n == nil {
@@ -323,11 +306,11 @@ func (c *schemaCheck) target(ref string) *node {
 	return n
 }
 
-func step(n *node, seg string) *node {
-	if n.kind == mapKind {
-		return n.get(seg)
+func step(n *strictyaml.Node, seg string) *strictyaml.Node {
+	if n.Kind == strictyaml.Map {
+		return n.Get(seg)
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		if seg == fmt.Sprint(i) {
 			return item
 		}

@@ -1,0 +1,312 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
+)
+
+// What one JSON value of a call may hold.
+const (
+	maxNesting = 64      // objects and arrays in one another
+	maxValues  = 1 << 18 // values in all: each takes more of the host's memory than of the message
+)
+
+// textValue, listValue and objectValue are the values that the validator
+// judges. It writes what it judges into its errors, of which it makes one for
+// each alternative that does not fit: formatted they are short.
+type (
+	textValue   string
+	listValue   []any
+	objectValue map[string]any
+)
+
+// Format writes a few characters of the text.
+func (t textValue) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%q", brief(string(t))) }
+
+// Format writes how long the list is.
+func (l listValue) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "a list of %d", len(l)) }
+
+// Format writes how many members the object has.
+func (o objectValue) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "an object of %d", len(o)) }
+
+// brief returns the start of a text, on one line.
+func brief(s string) string {
+	const most = 60 // bytes
+	if len(s) <= most {
+		return s
+	}
+	n := most
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// fault is what is wrong with a JSON value, where, and how it is mended.
+type fault struct{ path, problem, mend string }
+
+// strictReader reads one JSON value in which every reader of JSON sees the
+// same: keys are distinct, text is Unicode. While it reads it writes the value
+// again in canonical form: no white space, texts escaped in one way, numbers as
+// they were.
+type strictReader struct {
+	in     []byte // valid JSON
+	at     int
+	out    []byte
+	values int
+	folded bool // keys that differ only by case are one key
+}
+
+// readStrict returns the value and its canonical form.
+func readStrict(raw []byte, folded bool) (any, []byte, *fault) {
+	if !utf8.Valid(raw) {
+		return nil, nil, &fault{"", "not UTF-8", "encode text as UTF-8"}
+	}
+	var whole json.RawMessage
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		at := ""
+		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+			at = fmt.Sprintf(" at byte %d", s.Offset)
+		}
+		return nil, nil, &fault{"", "not JSON" + at, "send one JSON value"}
+	}
+	r := &strictReader{in: whole, folded: folded, out: make([]byte, 0, len(whole))}
+	v, f := r.value(nil, 0)
+	if f != nil {
+		return nil, nil, f
+	}
+	return v, r.out, nil
+}
+
+// spot is a place in a value: one key or index below another place.
+type spot struct {
+	up    *spot
+	key   string
+	index int // of a list, when key is empty and list is set
+	list  bool
+}
+
+// pointer returns the place as a JSON pointer (RFC 6901).
+func (s *spot) pointer() string {
+	if s == nil {
+		return ""
+	}
+	if s.list {
+		return s.up.pointer() + "/" + strconv.Itoa(s.index)
+	}
+	return s.up.pointer() + "/" + pointerToken(s.key)
+}
+
+// pointerToken escapes a key for a JSON pointer.
+func pointerToken(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+// space skips white space and returns the byte that follows.
+func (r *strictReader) space() byte {
+	for r.in[r.at] == ' ' || r.in[r.at] == '\t' || r.in[r.at] == '\n' || r.in[r.at] == '\r' {
+		r.at++
+	}
+	return r.in[r.at]
+}
+
+func (r *strictReader) value(at *spot, depth int) (any, *fault) {
+	if r.values++; r.values > maxValues {
+		return nil, &fault{"", fmt.Sprintf("more than %d values", maxValues), "send less at once"}
+	}
+	switch c := r.space(); c {
+	case '{', '[':
+		if depth++; depth > maxNesting {
+			return nil, &fault{at.pointer(), fmt.Sprintf("nested deeper than %d levels", maxNesting), "flatten it"}
+		}
+		if c == '{' {
+			return r.object(at, depth)
+		}
+		return r.list(at, depth)
+	case '"':
+		s, f := r.text(at)
+		return textValue(s), f
+	case 't':
+		r.word("true")
+		return true, nil
+	case 'f':
+		r.word("false")
+		return false, nil
+	case 'n':
+		r.word("null")
+		return nil, nil
+	}
+	return r.number(at)
+}
+
+func (r *strictReader) word(w string) {
+	r.at += len(w)
+	r.out = append(r.out, w...)
+}
+
+// punct copies one byte of punctuation.
+func (r *strictReader) punct() {
+	r.out = append(r.out, r.space())
+	r.at++
+}
+
+func (r *strictReader) list(at *spot, depth int) (any, *fault) {
+	l := listValue{}
+	for r.punct(); r.space() != ']'; {
+		if len(l) > 0 {
+			r.punct()
+		}
+		v, f := r.value(&spot{up: at, index: len(l), list: true}, depth)
+		if f != nil {
+			return nil, f
+		}
+		l = append(l, v)
+	}
+	r.punct()
+	return l, nil
+}
+
+func (r *strictReader) object(at *spot, depth int) (any, *fault) {
+	o := objectValue{}
+	var spelled map[string]string // spelling by folded key
+	if r.folded {
+		spelled = map[string]string{}
+	}
+	for r.punct(); r.space() != '}'; {
+		if len(o) > 0 {
+			r.punct()
+		}
+		r.space()
+		key, f := r.text(at)
+		if f != nil {
+			return nil, f
+		}
+		here := &spot{up: at, key: key}
+		if _, twice := o[key]; twice {
+			return nil, &fault{here.pointer(), "is there twice", "send it once"}
+		}
+		if r.folded {
+			same := strictyaml.Fold(key)
+			if other, ok := spelled[same]; ok {
+				return nil, &fault{here.pointer(), fmt.Sprintf("differs from %q by case only", brief(other)), "send one of them"}
+			}
+			spelled[same] = key
+		}
+		r.punct()
+		v, f := r.value(here, depth)
+		if f != nil {
+			return nil, f
+		}
+		o[key] = v
+	}
+	r.punct()
+	return o, nil
+}
+
+// text reads a string. A surrogate that is not one of a pair is an error:
+// readers of JSON put different things in its place.
+func (r *strictReader) text(at *spot) (string, *fault) {
+	start := r.at
+	for r.at++; r.in[r.at] != '"'; r.at++ {
+		if r.in[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.at++
+	literal := r.in[start:r.at]
+	if bytes.IndexByte(literal, '\\') < 0 {
+		r.out = append(r.out, literal...)
+		return string(literal[1 : len(literal)-1]), nil
+	}
+	if lone(literal) {
+		return "", &fault{at.pointer(), "holds half of a surrogate pair", "write the character itself"}
+	}
+	var s string
+	if err := json.Unmarshal(literal, &s); err != nil {
+		return "", &fault{at.pointer(), "not text", "send a JSON string"}
+	}
+	r.out = appendString(r.out, s)
+	return s, nil
+}
+
+// lone reports whether a string literal of valid JSON escapes a surrogate that
+// is not one of a pair.
+func lone(literal []byte) bool {
+	for i := 0; i < len(literal); i++ {
+		if literal[i] != '\\' {
+			continue
+		}
+		if i++; literal[i] != 'u' {
+			continue
+		}
+		high := unit(literal[i+1:])
+		i += 4
+		switch {
+		case high < 0xd800 || high > 0xdfff:
+			continue
+		case high > 0xdbff || i+2 >= len(literal) || literal[i+1] != '\\' || literal[i+2] != 'u':
+			return true
+		}
+		if low := unit(literal[i+3:]); low < 0xdc00 || low > 0xdfff {
+			return true
+		}
+		i += 6
+	}
+	return false
+}
+
+// unit returns the code unit that four hexadecimal digits stand for.
+func unit(digits []byte) uint64 {
+	u, err := strconv.ParseUint(string(digits[:4]), 16, 16)
+	if err != nil {
+		return 0 // not in valid JSON
+	}
+	return u
+}
+
+// appendString writes a string as JSON. Only what JSON demands is escaped.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, c := range []byte(s) {
+		switch {
+		case c == '"', c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// number reads a number. Integers are judged exactly as far as 64 bits reach,
+// others as 64-bit floats; what a float cannot hold is an error.
+func (r *strictReader) number(at *spot) (any, *fault) {
+	start := r.at
+	for r.at < len(r.in) && strings.IndexByte("+-.0123456789eE", r.in[r.at]) >= 0 {
+		r.at++
+	}
+	s := string(r.in[start:r.at])
+	r.out = append(r.out, s...)
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return i, nil
+	}
+	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
+		return u, nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return nil, &fault{at.pointer(), "a number out of the range of 64-bit floats", "send it as text, or a smaller one"}
+	}
+	return f, nil
+}

@@ -1,0 +1,130 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/internal/strictyaml"
+)
+
+// ArgumentsError is what is wrong with the arguments of a call, where, and how
+// it is mended. It may quote the arguments: clip and escape it for others than
+// their sender.
+type ArgumentsError struct {
+	Path    string // JSON pointer (RFC 6901) into the arguments; empty for all of them
+	Problem string
+	Mend    string // what to send instead; may be empty
+}
+
+// Error returns one line: place, problem and mend.
+func (e *ArgumentsError) Error() string {
+	return located("arguments", e.Path, e.Problem, e.Mend)
+}
+
+// OutputError is where a tool's structured content does not keep to the tool's
+// own outputSchema. It may quote what the guest wrote.
+type OutputError struct {
+	Path    string // JSON pointer (RFC 6901) into structuredContent; empty for all of it
+	Problem string
+}
+
+// Error returns one line: place and problem.
+func (e *OutputError) Error() string {
+	return located("structuredContent", e.Path, e.Problem, "")
+}
+
+func located(root, path, problem, mend string) string {
+	s := root + path + ": " + problem
+	if mend != "" {
+		s += "; " + mend
+	}
+	return s
+}
+
+// Schemas judges what goes into a tool and what comes out of it. It is safe for
+// concurrent use.
+type Schemas struct {
+	input  *graph
+	output *graph // nil: none
+}
+
+// NewSchemas compiles the schemas of a tool, once for all of its calls.
+func NewSchemas(d Definition) (*Schemas, error) {
+	in, err := newGraph(d.InputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: inputSchema: %w", d.Name, err)
+	}
+	s := &Schemas{input: in}
+	if len(d.OutputSchema) == 0 {
+		return s, nil
+	}
+	if s.output, err = newGraph(d.OutputSchema); err != nil {
+		return nil, fmt.Errorf("tool %s: outputSchema: %w", d.Name, err)
+	}
+	return s, nil
+}
+
+// Arguments returns the arguments of a call as canonical JSON, where they fit
+// the tool's inputSchema and every reader of JSON reads the same in them: keys
+// that differ by case only, or from a declared property by case only, are
+// refused. Numbers keep their text, defaults are not filled in. Empty arguments
+// are {}. Errors are of type [*ArgumentsError].
+func (s *Schemas) Arguments(raw json.RawMessage) (json.RawMessage, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	v, canonical, f := readStrict(raw, true)
+	if f == nil {
+		if _, ok := v.(objectValue); !ok {
+			f = &fault{"", "is " + article(typeOf(v)), "send an object"}
+		} else {
+			f = s.input.judge(v, true)
+		}
+	}
+	if f != nil {
+		return nil, &ArgumentsError{Path: f.path, Problem: f.problem, Mend: f.mend}
+	}
+	return canonical, nil
+}
+
+// Output reports whether the structured content of a result keeps to the tool's
+// outputSchema; it does where the tool has none. Errors are of type
+// [*OutputError].
+func (s *Schemas) Output(structured json.RawMessage) error {
+	if s.output == nil {
+		return nil
+	}
+	if len(bytes.TrimSpace(structured)) == 0 {
+		return &OutputError{Problem: "is missing"}
+	}
+	v, _, f := readStrict(structured, false)
+	if f == nil {
+		f = s.output.judge(v, false)
+	}
+	if f != nil {
+		return &OutputError{Path: f.path, Problem: f.problem}
+	}
+	return nil
+}
+
+// judge returns why a value does not fit. With spellings, no key
+// may be another spelling of a property that is declared for its object.
+func (g *graph) judge(v any, spellings bool) *fault {
+	if f := g.weigh(v, spellings); f != nil {
+		return f
+	}
+	err := g.validator.Validate(v)
+	if err == nil {
+		return nil
+	}
+	if f := g.root.explain(nil, v); f != nil {
+		return f
+	}
+	reason := err.Error()
+	if i := strings.LastIndex(reason, "validating "); i >= 0 {
+		reason = reason[i:]
+	}
+	return &fault{"", "does not fit the schema: " + strictyaml.Clip(strictyaml.OneLine(reason)), ""}
+}
