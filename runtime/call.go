@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	crand "crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
@@ -21,23 +20,26 @@ import (
 // maxReruns is how often a call that met a conflict is run again.
 const maxReruns = 3
 
-// Call runs one call and returns what it came to; never nil. ctx cancels the
-// call until it is prepared. A call whose outcome is not OK left nothing, but
-// for the faults of the host whose error says so ([tx.ErrPartial],
+// Call runs one call and returns what it came to; never nil. It waits for
+// others where too many run; the tool's time limit begins after that. ctx
+// cancels the call until it is prepared. A call whose outcome is not OK left
+// nothing, but for the faults of the host whose error says so ([tx.ErrPartial],
 // [volume.ErrTorn]).
 func (p *Package) Call(ctx context.Context, r Request) *Result {
-	info := CallInfo{ID: crand.Text(), Principal: localPrincipal, Package: p.name, Tool: r.Tool, Start: time.Now()}
-	o := p.engine.observer
-	if o.CallStart != nil {
-		o.CallStart(info)
+	if r.Principal == "" {
+		r.Principal = LocalPrincipal
 	}
-	result := p.judged(ctx, info, r)
-	result.CallID = info.ID
-	result.Duration = time.Since(info.Start)
+	w := &reporter{observer: p.engine.observer, info: CallInfo{
+		ID: crand.Text(), Principal: r.Principal, Package: p.name, Tool: r.Tool, Start: time.Now(), Trace: r.Trace,
+	}}
+	w.start()
+	result := p.judged(ctx, w, r)
+	result.CallID = w.info.ID
+	result.Duration = time.Since(w.info.Start)
 	p.answer(r.Tool, result)
-	if o.CallEnd != nil {
-		o.CallEnd(info, result)
-	}
+	result.also(w.take())
+	w.end(result)
+	result.also(w.take())
 	return result
 }
 
@@ -61,39 +63,83 @@ func (p *Package) answer(toolName string, r *Result) {
 
 // judged checks the request, runs it, and turns a fault of the host into a
 // result: one call must not take the others down.
-func (p *Package) judged(ctx context.Context, info CallInfo, r Request) (result *Result) {
+func (p *Package) judged(ctx context.Context, w *reporter, r Request) (result *Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			result = ended(HostError, &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())})
 		}
 	}()
-	t, ok := p.Tool(r.Tool)
-	if !ok {
-		return ended(Refused, fmt.Errorf("%q: %w", r.Tool, ErrNoTool))
+	if w.fault != nil {
+		return ended(HostError, w.take()) // it is not on record
 	}
-	request, err := request(info, r)
+	t, request, err := p.accept(w.info, r)
 	if err != nil {
 		return ended(Refused, err)
 	}
-	ctx, done, err := p.engine.running.begin(ctx)
+	ctx, done, err := p.begin(ctx)
 	if err != nil {
 		return ended(Refused, err)
 	}
 	defer done()
-	stores, err := p.volumes.open(&p.engine.folders)
+	began := time.Now()
+	leave, err := p.admit(ctx)
+	waited := time.Since(began)
+	if err != nil {
+		result = unadmitted(err)
+	} else {
+		defer leave()
+		result = p.runs(ctx, w, t, request, r)
+	}
+	result.Waited = waited
+	return result
+}
+
+// accept checks a request without running anything, and returns its tool with
+// what the guest will be handed.
+func (p *Package) accept(info CallInfo, r Request) (*Tool, []byte, error) {
+	t, ok := p.Tool(r.Tool)
+	switch {
+	case !ok:
+		return nil, nil, fmt.Errorf("%q: %w", r.Tool, ErrNoTool)
+	case !tool.ValidPackageName(r.Principal):
+		return nil, nil, ErrPrincipal
+	}
+	arguments, err := t.Schemas.Arguments(bytes.TrimSpace(r.Arguments))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrArguments, err)
+	}
+	request, err := newDelivery(r.Tool, info.ID, arguments)
+	return t, request, err
+}
+
+// runs runs an admitted call, again where it met a conflict.
+func (p *Package) runs(ctx context.Context, w *reporter, t *Tool, request []byte, r Request) (result *Result) {
+	opened, release, err := p.volumes.open(w.info.Principal)
 	if err != nil {
 		return ended(HostError, &HostFault{err})
 	}
+	defer func() { result.also(release()) }()
 	limit := p.source.Manifest.Limits.Timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{limit})
 	defer cancel()
-	// One ledger for all runs of the call: what was seen once stays seen.
-	ledger := capabilities.NewLedger(t.Grant, p.engine.observer.notify(info))
+	// One ledger and one count of notes for all runs of the call: what was seen
+	// once stays seen.
+	w.listen(r.Notify)
+	defer func() {
+		if result != nil {
+			result.DroppedNotes = w.notes.Dropped()
+		}
+	}()
+	ledger := capabilities.NewLedger(t.Grant, w.ledger())
+	dryRun := r.DryRun || t.Grant.Mode != capabilities.Enforce
 	for run := 0; ; run++ {
 		began := time.Now()
-		result = p.newCall(ledger, stores, r.DryRun || t.Grant.Mode != capabilities.Enforce).run(ctx, request)
+		result = p.newCall(w, t, ledger, p.volumes.stores(opened), dryRun).run(ctx, request)
+		if result.Outcome == Conflict {
+			w.conflict()
+		}
 		if result.Outcome != Conflict || run == maxReruns || ctx.Err() != nil {
-			p.volumes.abandoned(stores, p.engine.observer)
+			abandoned(opened, w)
 			return result
 		}
 		pause(ctx, time.Since(began)<<run)
@@ -109,47 +155,32 @@ func pause(ctx context.Context, most time.Duration) {
 	}
 }
 
-func request(info CallInfo, r Request) ([]byte, error) {
-	arguments := r.Arguments
-	if len(bytes.TrimSpace(arguments)) == 0 {
-		arguments = json.RawMessage("{}")
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(arguments, &object); err != nil || object == nil {
-		return nil, ErrArguments
-	}
-	return newDelivery(r.Tool, info.ID, arguments)
-}
-
 // ended returns the result of a call that left nothing.
 func ended(o Outcome, err error) *Result {
 	return &Result{Outcome: o, Err: err, Effects: []capabilities.Effect{}, Denials: []capabilities.Denial{}}
 }
 
-// notify returns the observer's functions bound to one call.
-func (o Observer) notify(info CallInfo) capabilities.Notify {
-	var n capabilities.Notify
-	if o.Violation != nil {
-		n.Violation = func(v capabilities.Violation) { o.Violation(info, v) }
+// also adds an error to what went wrong.
+func (r *Result) also(err error) {
+	if err != nil {
+		r.Err = errors.Join(r.Err, err)
 	}
-	if o.Denial != nil {
-		n.Denial = func(d capabilities.Denial) { o.Denial(info, d) }
-	}
-	return n
 }
 
 // call is one run of one call: an execution with the streams of its guest.
 type call struct {
 	*execution
 	pkg    *Package
+	tool   *Tool
+	report *reporter
 	dryRun bool
 	stdout cappedWriter
 	stderr cappedBuffer
 }
 
-func (p *Package) newCall(l *capabilities.Ledger, stores []tx.Volume, dryRun bool) *call {
+func (p *Package) newCall(w *reporter, t *Tool, l *capabilities.Ledger, stores []tx.Volume, dryRun bool) *call {
 	limits := p.source.Manifest.Limits
-	c := &call{execution: newExecution(stores, l, limits), pkg: p, dryRun: dryRun}
+	c := &call{execution: newExecution(stores, l, limits), pkg: p, tool: t, report: w, dryRun: dryRun}
 	c.stdout.limit, c.stderr.limit = int(limits.Output), int(limits.Output)
 	return c
 }
@@ -160,16 +191,32 @@ func (c *call) run(ctx context.Context, request []byte) *Result {
 	r := c.guest(ctx, request)
 	r.Effects = shown(c.tx.Effects())
 	if r.Outcome == OK {
-		r.Committed, r.Outcome, r.Err = c.commit(ctx, c.dryRun)
+		c.settle(ctx, r)
 	}
-	if err := c.close(); err != nil && r.Err == nil {
-		r.Err = err
-	}
+	r.also(c.close())
 	r.All, r.Denials, r.Stderr = c.ledger.Violations(), c.ledger.Denials(), c.stderr.b
 	if len(r.All) > 0 {
 		r.Violation = &r.All[0]
 	}
 	return r
+}
+
+// settle commits a call that ended well, unless its result is none that the tool
+// promised, or what it did is not on record.
+func (c *call) settle(ctx context.Context, r *Result) {
+	if err := c.tool.Schemas.Output(r.Output.StructuredContent); err != nil {
+		r.Outcome, r.Err, r.Output = ToolError, err, Output{}
+		return
+	}
+	if c.report.fault != nil {
+		r.Outcome, r.Err = HostError, c.report.take()
+		return
+	}
+	began := time.Now()
+	r.Committed, r.Outcome, r.Err = c.commit(ctx, c.dryRun)
+	if !c.dryRun {
+		c.report.commit(time.Since(began))
+	}
 }
 
 // What a result shows of the effects: the names in them are the guest's to
@@ -203,12 +250,15 @@ func (c *call) guest(ctx context.Context, request []byte) *Result {
 	ready := c.pkg.sealed(&c.stderr, c.ledger)
 	defer ready.Close()
 	fate := Discard
+	began := time.Now()
 	i, err := c.pkg.instances.Get(ctx, ready)
 	defer func() { c.pkg.instances.Put(context.WithoutCancel(ctx), i, fate) }()
 	if err != nil {
 		return ended(c.ended(ctx, i, ready, err))
 	}
-	i.slot.Store(process)
+	c.report.acquired(i.method, time.Since(began))
+	defer c.report.released()
+	i.slot.Store(&served{process, c.report.notes})
 	answer, err := c.pkg.invoke(ctx, i, request, &c.stdout.Buffer)
 	r := ended(c.ended(ctx, i, process, err))
 	if r.Outcome == OK && err != nil && !c.command() {
@@ -226,7 +276,7 @@ func (c *call) guest(ctx context.Context, request []byte) *Result {
 func (c *call) command() bool { return c.pkg.source.Manifest.ABI == tool.Command }
 
 func (c *call) streams(request []byte) wasi.Options {
-	o := wasi.Options{Args: []string{c.pkg.name}, Stdout: &c.stdout, Stderr: &c.stderr}
+	o := wasi.Options{Args: []string{c.pkg.name}, Env: c.pkg.env, Stdout: &c.stdout, Stderr: &c.stderr}
 	if c.command() {
 		o.Stdin = bytes.NewReader(request)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/sandboxd/sandboxd/runtime/hostmcp"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
 
@@ -22,6 +23,7 @@ type Options struct {
 	Cache    string   // folder of compiled modules; empty: none on disk
 	Reserved []string // further folders of the host that no tool may be given; default: none
 	State    string   // folder of managed volumes; empty: a package that needs one is refused
+	Limits   CallLimits
 	Observer Observer
 }
 
@@ -34,11 +36,16 @@ type Engine struct {
 	wasm     wazero.Runtime
 	slots    sync.Map // instance by module name
 	folders  folders
+	gate     *gate
 	running  *running
 }
 
 // New returns an engine, which the caller closes.
 func New(ctx context.Context, o Options) (*Engine, error) {
+	limits, err := o.Limits.or(engineLimits)
+	if err != nil {
+		return nil, err
+	}
 	cache, err := openCache(o.Cache)
 	if err != nil {
 		return nil, err
@@ -56,9 +63,14 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		observer: o.Observer,
 		cache:    cache,
 		wasm:     wazero.NewRuntimeWithConfig(ctx, config),
-		running:  newRunning(),
+		gate:     &gate{scope: "host", limits: limits},
+		running:  newRunning(errEngineClosed),
 	}
-	if _, err := wasi.Instantiate(ctx, e.wasm, e.process); err != nil {
+	_, err = wasi.Instantiate(ctx, e.wasm, e.process)
+	if err == nil {
+		_, err = hostmcp.Instantiate(ctx, e.wasm, e.served)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("host functions: %w", err), e.Close(ctx))
 	}
 	return e, nil
@@ -79,6 +91,10 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 	return cache, nil
 }
 
+// Drain lets no further call or load begin and waits for those that run. It
+// returns the cause of ctx when that ends first; they run on then.
+func (e *Engine) Drain(ctx context.Context) error { return e.running.drain(ctx) }
+
 // Close stops the calls that still run, waits for them to end (one that is
 // being committed is not cut off), and releases what the engine holds. Later
 // calls are refused.
@@ -87,13 +103,23 @@ func (e *Engine) Close(ctx context.Context) error {
 	return errors.Join(e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
 }
 
-// process finds the state of the call that a module instance serves.
-func (e *Engine) process(m api.Module) *wasi.Process {
+// served finds what a module instance serves now.
+func (e *Engine) served(m api.Module) (*wasi.Process, *hostmcp.Notes) {
 	i, ok := e.slots.Load(m.Name())
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	return i.(*Instance).slot.Load()
+	s := i.(*Instance).slot.Load()
+	if s == nil {
+		return nil, nil
+	}
+	return s.process, s.notes
+}
+
+// process finds the process that a module instance serves now.
+func (e *Engine) process(m api.Module) *wasi.Process {
+	p, _ := e.served(m)
+	return p
 }
 
 func (e *Engine) compile(ctx context.Context, name string, module []byte) (wazero.CompiledModule, error) {

@@ -15,8 +15,11 @@ var (
 	ErrNotSupported = tool.ErrNotSupported
 	// ErrNoTool: the package has no tool of that name.
 	ErrNoTool = errors.New("no such tool")
-	// ErrArguments: the arguments of a call are not a JSON object.
-	ErrArguments = errors.New("arguments are not a JSON object")
+	// ErrArguments: the arguments of a call do not fit the tool. The error is a
+	// [*tool.ArgumentsError], too.
+	ErrArguments = errors.New("arguments are not valid")
+	// ErrPrincipal: whose call it is is no name.
+	ErrPrincipal = errors.New("principal is not a name of up to 64 lower-case letters, digits and hyphens")
 )
 
 // errPanic is matched by a fault of the host that was a panic: nobody knows
@@ -26,7 +29,7 @@ var errPanic = errors.New("panic")
 // LoadError says why a package cannot run.
 type LoadError struct {
 	Package string
-	Phase   string // manifest, volumes, module, link, compile, start, _initialize, describe
+	Phase   string // manifest, binding, volumes, module, link, compile, start, _initialize, describe, schemas
 	Err     error
 	Log     []byte // what start-up code wrote to standard error, cut to the output limit
 }

@@ -5,41 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // Explain returns what the client is told about a call that did not end well:
 // one text, which holds nothing that the guest wrote or named, no host path and
 // no secret. What the guest touched is in the call's record and in _meta.
-func Explain(tool string, r *Result) Output {
-	return text(true, explanation(tool, r))
+func Explain(name string, r *Result) Output {
+	return text(true, explanation(name, r))
 }
 
-func explanation(tool string, r *Result) string {
+func explanation(name string, r *Result) string {
 	switch r.Outcome {
 	case Violation:
 		if r.Reported {
-			return fmt.Sprintf("%s broke its claim, in report mode: %s. %s", tool, deed(r.Violation), undone(r.Effects))
+			return fmt.Sprintf("%s broke its claim, in report mode: %s. %s", name, deed(r.Violation), undone(r.Effects))
 		}
-		return fmt.Sprintf("%s was stopped: %s. %s Retrying will not help.", tool, deed(r.Violation), undone(r.Effects))
+		return fmt.Sprintf("%s was stopped: %s. %s Retrying will not help.", name, deed(r.Violation), undone(r.Effects))
 	case Timeout:
-		return fmt.Sprintf("%s was stopped: %s. %s", tool, interruption(r.Err), notSaved(r.Effects))
+		return fmt.Sprintf("%s was stopped: %s. %s", name, interruption(r.Err), notSaved(r.Effects))
 	case Limit:
-		return fmt.Sprintf("%s was stopped: %s. %s", tool, limitReason(r.Err), notSaved(r.Effects))
+		if b, ok := errors.AsType[*BusyError](r.Err); ok {
+			return fmt.Sprintf("%s was not called: too many calls are running; try again in %d s.", name, int(b.RetryAfter/time.Second))
+		}
+		return fmt.Sprintf("%s was stopped: %s. %s", name, limitReason(r.Err), notSaved(r.Effects))
 	case Conflict:
-		return fmt.Sprintf("%s was not carried out: what it read was changed by somebody else meanwhile. Nothing was saved. It can be tried again.", tool)
+		return fmt.Sprintf("%s was not carried out: what it read was changed by somebody else meanwhile. Nothing was saved. It can be tried again.", name)
 	case Refused:
-		return fmt.Sprintf("%s was not called: %s.", tool, refusal(r.Err))
+		return fmt.Sprintf("%s was not called: %s.", name, refusal(r.Err))
 	case HostError:
-		return fmt.Sprintf("%s was not carried out: a fault of the host, recorded as call %s. %s", tool, r.CallID, leftByFault(r.Err))
+		return fmt.Sprintf("%s was not carried out: a fault of the host, recorded as call %s. %s", name, r.CallID, leftByFault(r.Err))
 	case ToolError:
-		return fmt.Sprintf("%s did not end well: %s.", tool, toolFault(r.Err))
+		return fmt.Sprintf("%s did not end well: %s.", name, toolFault(r.Err))
 	case OK:
 	}
-	return fmt.Sprintf("%s did not end well.", tool)
+	return fmt.Sprintf("%s did not end well.", name)
 }
 
 // declared returns the hint with the value that a violation breaks.
@@ -114,12 +121,19 @@ func interruption(err error) string {
 		return fmt.Sprintf("it ran out of time, which is limited to %s", t.Limit)
 	}
 	if errors.Is(err, ErrClosed) {
-		return "the host is shutting down"
+		return closing(err)
 	}
-	if errors.Is(err, context.Canceled) {
-		return "the caller cancelled it"
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it ran out of the time that the caller gave it"
 	}
-	return "it ran out of time"
+	return "the caller cancelled it"
+}
+
+func closing(err error) string {
+	if errors.Is(err, errPackageClosed) {
+		return "its package was unloaded"
+	}
+	return "the host is shutting down"
 }
 
 func limitReason(err error) string {
@@ -135,11 +149,48 @@ func refusal(err error) string {
 	case errors.Is(err, ErrNoTool):
 		return ErrNoTool.Error()
 	case errors.Is(err, ErrArguments):
-		return ErrArguments.Error()
+		return invalid(err)
+	case errors.Is(err, ErrPrincipal):
+		return "the caller's name is not valid"
 	case errors.Is(err, ErrClosed):
-		return "the host is shutting down"
+		return closing(err)
 	}
 	return "the operator does not allow it"
+}
+
+// invalid says which argument is wrong and how to mend it. Such text may quote
+// what the caller sent.
+func invalid(err error) string {
+	a, ok := errors.AsType[*tool.ArgumentsError](err)
+	if !ok {
+		return ErrArguments.Error()
+	}
+	where := "the arguments"
+	if a.Path != "" {
+		where = "argument " + plain(a.Path, 256)
+	}
+	s := where + ": " + plain(a.Problem, 1024)
+	if a.Mend != "" {
+		s += "; " + plain(a.Mend, 1024)
+	}
+	return s
+}
+
+// plain returns text on one line, without hidden characters, cut to so many
+// bytes or little more.
+func plain(s string, most int) string {
+	var b strings.Builder
+	for i, r := range s {
+		if i >= most {
+			return b.String() + "…"
+		}
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }
 
 func toolFault(err error) string {
@@ -152,6 +203,13 @@ func toolFault(err error) string {
 		return "it crashed"
 	case errors.Is(err, errAnswer):
 		return "its answer is not a tool result"
+	case isOutput(err):
+		return "its result does not keep to its own outputSchema"
 	}
 	return "an error of its own"
+}
+
+func isOutput(err error) bool {
+	_, ok := errors.AsType[*tool.OutputError](err)
+	return ok
 }

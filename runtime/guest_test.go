@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -151,4 +152,17 @@ func untouched(t testing.TB, dir string) {
 	if b, err := os.ReadFile(filepath.Join(dir, "old")); err != nil || !bytes.Equal(b, []byte("old content\n")) {
 		t.Errorf("old holds %q, %v", b, err)
 	}
+}
+
+// textOf returns the first text of a result.
+func textOf(t testing.TB, r *Result) string {
+	t.Helper()
+	var c struct{ Text string }
+	if len(r.Output.Content) == 0 {
+		t.Fatalf("no content: %+v", r.Output)
+	}
+	if err := json.Unmarshal(r.Output.Content[0], &c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Text
 }

@@ -36,9 +36,10 @@ type Instances interface {
 // Instance is a module instance with one slot for the call that it serves.
 type Instance struct {
 	name   string
+	method string // by which it was made ready, a label of metrics
 	module api.Module
 	memory *linearMemory
-	slot   atomic.Pointer[wasi.Process]
+	slot   atomic.Pointer[served]
 }
 
 // newPerCall makes an instance for each call and discards it afterwards.
@@ -53,9 +54,10 @@ type newPerCall struct {
 func (n *newPerCall) Get(ctx context.Context, ready *wasi.Process) (*Instance, error) {
 	i := &Instance{
 		name:   crand.Text(), // by no other module to be named in an import
+		method: "new",
 		memory: &linearMemory{limit: n.memory},
 	}
-	i.slot.Store(ready)
+	i.slot.Store(&served{process: ready})
 	n.engine.slots.Store(i.name, i)
 	config := wazero.NewModuleConfig().WithName(i.name).WithStartFunctions()
 	module, err := n.engine.wasm.InstantiateModule(experimental.WithMemoryAllocator(ctx, i.memory), n.module, config)

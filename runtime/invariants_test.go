@@ -105,7 +105,7 @@ func TestStateIsKeyedByPrincipalAndPackage(t *testing.T) {
 		if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
 			t.Fatalf("%s: %s, %v", name, r.Outcome, r.Err)
 		}
-		if _, err := os.Stat(filepath.Join(state, "volumes", localPrincipal, name, "data", "new")); err != nil {
+		if _, err := os.Stat(filepath.Join(state, "volumes", LocalPrincipal, name, "data", "new")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/sandboxd/sandboxd/internal/wasmbin"
+	"github.com/sandboxd/sandboxd/runtime/hostmcp"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -35,8 +36,8 @@ func guard(module []byte, l tool.Limits) ([]byte, error) {
 }
 
 // CheckLink reports whether a module can be linked and called by its ABI. It
-// runs and compiles nothing. The only imports are functions of WASI preview 1,
-// with its signatures: anything else could be satisfied by what another module
+// runs and compiles nothing. The only imports are functions of WASI preview 1 and
+// of sandboxd_mcp, with their signatures: anything else could be satisfied by what another module
 // exports, and carry its authority. Errors match [ErrLink], or are those of
 // parsing the module.
 func CheckLink(module []byte, abi tool.ABI) error {
@@ -52,25 +53,36 @@ func CheckLink(module []byte, abi tool.ABI) error {
 	return checkExports(m, abi)
 }
 
+// signatureOf looks a function up in the interfaces that the host provides.
+// known reports whether it provides the import module at all.
+func signatureOf(module, name string) (params, results []api.ValueType, known, ok bool) {
+	switch module {
+	case wasi.ModuleName:
+		params, results, ok = wasi.Signature(name)
+		return params, results, true, ok
+	case hostmcp.ModuleName:
+		params, results, ok = hostmcp.Signature(name)
+		return params, results, true, ok
+	}
+	return nil, nil, false, false
+}
+
 func checkImport(i wasmbin.Import) error {
 	refuse := func(why string) error {
 		return fmt.Errorf("%w: import %q.%q (%s): %s", ErrLink, i.Module, i.Name, i.Kind, why)
 	}
-	if i.Module != wasi.ModuleName {
-		if strings.HasPrefix(i.Module, "sandboxd_") {
-			return refuse("not supported yet")
-		}
-		return refuse("the host provides functions of " + wasi.ModuleName + " only")
-	}
-	if i.Kind != wasmbin.KindFunc {
+	params, results, known, ok := signatureOf(i.Module, i.Name)
+	switch {
+	case !known && strings.HasPrefix(i.Module, "sandboxd_"):
+		return refuse("not supported yet")
+	case !known:
+		return refuse("the host provides functions of " + wasi.ModuleName + " and " + hostmcp.ModuleName + " only")
+	case i.Kind != wasmbin.KindFunc:
 		return refuse("the host provides functions only")
-	}
-	params, results, ok := wasi.Signature(i.Name)
-	if !ok {
-		return refuse("no such function in WASI preview 1")
-	}
-	if !sameTypes(i.Type.Params, params) || !sameTypes(i.Type.Results, results) {
-		return refuse("another signature than in WASI preview 1")
+	case !ok:
+		return refuse("no such function in " + i.Module)
+	case !sameTypes(i.Type.Params, params) || !sameTypes(i.Type.Results, results):
+		return refuse("another signature than in " + i.Module)
 	}
 	return nil
 }

@@ -18,7 +18,9 @@ type CallInfo struct {
 
 // Observer receives what happens in an engine. Nil functions are not called.
 // Violation and Denial are called before the guest is stopped or told; all are
-// called from the goroutine of the call and must not block for long.
+// called from the goroutine of the call and must not block for long. A panic in
+// one ends neither the process nor the call at once; a call that is not committed
+// yet ends as a fault of the host.
 type Observer struct {
 	CallStart func(CallInfo)
 	Violation func(CallInfo, capabilities.Violation)

@@ -5,33 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/tool"
 )
-
-// Binding is what the operator gives a package.
-type Binding struct {
-	As      string            // the package's name here; empty: its own
-	Folders map[string]string // host folder by volume name; a volume that is not listed is managed
-	Managed map[string]string // name of a managed volume that packages share, by volume name; default: the package's own
-	Env     map[string]string // values of the environment variables that the package requests; default: none
-	// OptionalWrites are patterns of guest paths; writing them by a read-only tool
-	// is refused without stopping it. Default: none.
-	OptionalWrites []string
-	Limits         CallLimits
-	Mode           capabilities.Mode // default: Enforce
-}
-
-// CallLimits bound what one package's calls take together. The zero value of a
-// field is its default.
-type CallLimits struct {
-	Running int   // calls that run at once; default: 16
-	Waiting int   // calls that wait for that; default: 64
-	Memory  int64 // bytes that the memory limits of the running calls add up to; default: 1 GiB
-}
 
 // Package is a loaded package, ready to be called. It is safe for concurrent
 // use.
@@ -41,9 +21,14 @@ type Package struct {
 	name      string
 	compiled  wazero.CompiledModule
 	instances Instances
-	volumes   volumes
+	volumes   *volumes
+	env       []string // of the guest, the same for every call
 	tools     []*Tool
 	log       []byte // what start-up code wrote to standard error
+	gate      *gate
+	running   *running
+	close     sync.Once
+	closed    error // what closing came to
 }
 
 // Tool is one tool of a loaded package with what is enforced on it.
@@ -52,6 +37,7 @@ type Tool struct {
 	Effective  capabilities.Effective // the claim that is held against it
 	Listed     capabilities.Effective // what clients are told: never safer than what is enforced
 	Grant      capabilities.Grant
+	Schemas    *tool.Schemas // set on the tools of a loaded package
 }
 
 // Judges returns which claims about a whole call this engine can enforce.
@@ -82,7 +68,7 @@ func (p *Package) Tool(name string) (*Tool, bool) {
 // included, is an error that names operation and path. Errors are of type
 // [*LoadError].
 func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Package, err error) {
-	p = &Package{engine: e, source: src, name: src.Manifest.Name}
+	p = &Package{engine: e, source: src, name: src.Manifest.Name, running: newRunning(errPackageClosed)}
 	if b.As != "" {
 		p.name = b.As
 	}
@@ -108,8 +94,12 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	if err := supported(src.Manifest); err != nil {
 		return p, err
 	}
+	phase = "binding"
+	if err := p.bind(b); err != nil {
+		return p, err
+	}
 	phase = "volumes"
-	if p.volumes, err = e.bind(p.name, resolved(src.Dir), src.Manifest.Requests.Volumes, b.Folders); err != nil {
+	if p.volumes, err = e.bind(p.name, resolved(src.Dir), src.Manifest.Requests.Volumes, b); err != nil {
 		return p, err
 	}
 	phase = "module"
@@ -120,8 +110,31 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	if err != nil {
 		return p, err
 	}
-	p.tools = toolsOf(b.Mode, src.Manifest.Requests, definitions)
+	phase = "schemas"
+	p.tools = toolsOf(b, src.Manifest.Requests, definitions)
+	for _, t := range p.tools {
+		if t.Schemas, err = tool.NewSchemas(t.Definition); err != nil {
+			return p, err
+		}
+	}
 	return p, nil
+}
+
+// bind takes what of the binding is not about volumes.
+func (p *Package) bind(b Binding) (err error) {
+	m := p.source.Manifest
+	if p.env, err = environment(m.Requests.Env, b.Env); err != nil {
+		return err
+	}
+	if err := checkPatterns(b.OptionalWrites); err != nil {
+		return err
+	}
+	limits, err := b.Limits.or(packageLimits)
+	if err != nil {
+		return err
+	}
+	p.gate = &gate{scope: "package " + p.name, limits: limits}
+	return errors.Join(p.gate.check(m.Limits.Memory), p.engine.gate.check(m.Limits.Memory))
 }
 
 // prepare makes the module ready to be instantiated.
@@ -173,23 +186,34 @@ func listed(mode capabilities.Mode, e capabilities.Effective) capabilities.Effec
 	return e.Listed(Judges())
 }
 
-// Close releases the compiled module. No call may be running or follow.
+// Close lets no further call begin, waits for those that run until ctx ends,
+// stops the ones that are left (one that is being committed is not cut off), and
+// releases what the package holds. Later calls are refused.
 func (p *Package) Close(ctx context.Context) error {
-	if p.compiled == nil {
-		return nil
+	if p.running.drain(ctx) != nil {
+		p.running.stop()
 	}
-	return p.compiled.Close(ctx)
+	// Once: a module that is compiled twice counts its users.
+	p.close.Do(func() {
+		if p.volumes != nil {
+			p.closed = p.volumes.close()
+		}
+		if p.compiled != nil {
+			p.closed = errors.Join(p.closed, p.compiled.Close(context.WithoutCancel(ctx)))
+		}
+	})
+	return p.closed
 }
 
 // ToolsOf returns the tools with what is enforced on each: its own claim over
 // what the package requests. A volume whose access is not stated is given as
 // far as the tool's claim can use it.
 func ToolsOf(r tool.Requests, definitions []tool.Definition) []*Tool {
-	return toolsOf(capabilities.Enforce, r, definitions)
+	return toolsOf(Binding{}, r, definitions)
 }
 
-func toolsOf(mode capabilities.Mode, r tool.Requests, definitions []tool.Definition) []*Tool {
-	policy := capabilities.Policy{Mode: mode}
+func toolsOf(b Binding, r tool.Requests, definitions []tool.Definition) []*Tool {
+	policy := capabilities.Policy{Mode: b.Mode, OptionalWrites: b.OptionalWrites}
 	for _, v := range r.Volumes {
 		access := v.Access
 		if access == capabilities.NoAccess {
@@ -203,7 +227,7 @@ func toolsOf(mode capabilities.Mode, r tool.Requests, definitions []tool.Definit
 		tools = append(tools, &Tool{
 			Definition: d,
 			Effective:  e,
-			Listed:     listed(mode, e),
+			Listed:     listed(b.Mode, e),
 			Grant:      capabilities.Derive(e, policy),
 		})
 	}

@@ -47,6 +47,7 @@ func (p *Package) sealed(stderr io.Writer, l *capabilities.Ledger) *wasi.Process
 	mounts = append(mounts, files.Sealed("", scratchMount))
 	return wasi.NewProcess(wasi.Options{
 		Args:      []string{p.name},
+		Env:       p.env,
 		Stderr:    stderr,
 		Volumes:   mounts,
 		Random:    newRandom(),

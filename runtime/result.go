@@ -16,9 +16,9 @@ const (
 	OK        Outcome = "ok"
 	ToolError Outcome = "tool_error" // isError, an exit status other than 0, a trap
 	Violation Outcome = "violation"
-	Refused   Outcome = "refused" // the operator's policy, or there is no such tool
-	Timeout   Outcome = "timeout"
-	Limit     Outcome = "limit"
+	Refused   Outcome = "refused" // the operator's policy, no such tool, arguments that do not fit, a host that closes
+	Timeout   Outcome = "timeout" // or the caller went away
+	Limit     Outcome = "limit"   // of the call, or of how many may run and wait
 	Conflict  Outcome = "conflict"
 	HostError Outcome = "host_error"
 )
@@ -26,7 +26,7 @@ const (
 // Request is one call of a tool.
 type Request struct {
 	Tool      string
-	Arguments json.RawMessage // a JSON object; empty: {}
+	Arguments json.RawMessage // a JSON object that fits the tool's inputSchema; empty: {}
 	DryRun    bool            // judge and show, commit nothing
 	Principal string          // whose call it is, a name as packages have; empty: "local"
 	Trace     TraceContext    // of the caller
@@ -75,10 +75,17 @@ type Result struct {
 	All      []capabilities.Violation `json:"-"` // every violation seen
 	Stderr   []byte                   `json:"-"` // the guest's log, cut to the output limit
 	Duration time.Duration            `json:"-"`
+	Waited   time.Duration            `json:"-"` // to be admitted, a part of Duration
 	// DroppedMeta counts the guest's _meta keys that carried the project's
 	// prefix and were dropped.
-	DroppedMeta int   `json:"-"`
-	Err         error `json:"-"` // what stopped the call, for the host's log; nil after OK
+	DroppedMeta int `json:"-"`
+	// DroppedNotes counts the guest's progress and log messages that were not
+	// valid or too many.
+	DroppedNotes int `json:"-"`
+	// Err is what stopped the call, and what went wrong around it, for the host's
+	// log. After OK it is nil, but for faults of the host that changed nothing
+	// for the caller.
+	Err error `json:"-"`
 }
 
 // Output is an MCP CallToolResult (schema.ts, CallToolResult) whose text is

@@ -46,9 +46,18 @@ func (e *Engine) Run(ctx context.Context, s RunSpec) (exit uint32, err error) {
 		return 0, err
 	}
 	defer done()
-	stores, grant, err := e.runGrant(s)
+	opened, grant, err := e.runGrant(s)
+	defer func() {
+		for _, d := range opened {
+			err = errors.Join(err, e.folders.release(d))
+		}
+	}()
 	if err != nil {
 		return 0, err
+	}
+	var stores []tx.Volume
+	for i, v := range grant.Volumes {
+		stores = append(stores, tx.Volume{Name: v.Name, Path: v.Path, Store: opened[i].dir})
 	}
 	instances, release, err := e.program(ctx, s)
 	if err != nil {
@@ -89,8 +98,9 @@ func (e *Engine) program(ctx context.Context, s RunSpec) (n *newPerCall, release
 	return n, func() { compiled.Close(context.WithoutCancel(ctx)) }, nil
 }
 
-func (e *Engine) runGrant(s RunSpec) ([]tx.Volume, capabilities.Grant, error) {
-	var stores []tx.Volume
+// runGrant opens the folders and returns them, those of a failure too, with the
+// authority over them.
+func (e *Engine) runGrant(s RunSpec) (opened []*folder, g capabilities.Grant, err error) {
 	var policy capabilities.Policy
 	for i, d := range s.Dirs {
 		access := capabilities.WriteAccess
@@ -98,17 +108,17 @@ func (e *Engine) runGrant(s RunSpec) ([]tx.Volume, capabilities.Grant, error) {
 			access = capabilities.ReadAccess
 		}
 		if err := e.checkRunDir(s.Dirs[:i], d); err != nil {
-			return nil, capabilities.Grant{}, fmt.Errorf("%w %s: %w", ErrVolume, d.Host, err)
+			return opened, capabilities.Grant{}, fmt.Errorf("%w %s: %w", ErrVolume, d.Host, err)
 		}
-		dir, err := e.folders.get(d.Host, volume.OpenDir)
+		dir, err := e.folders.acquire(d.Host, volume.OpenDir)
 		if err != nil {
-			return nil, capabilities.Grant{}, fmt.Errorf("%w %s: %w", ErrVolume, d.Host, err)
+			return opened, capabilities.Grant{}, fmt.Errorf("%w %s: %w", ErrVolume, d.Host, err)
 		}
+		opened = append(opened, dir)
 		name := fmt.Sprintf("dir%d", i)
-		stores = append(stores, tx.Volume{Name: name, Path: d.Guest, Store: dir})
 		policy.Volumes = append(policy.Volumes, capabilities.VolumeGrant{Name: name, Path: d.Guest, Access: access})
 	}
-	return stores, capabilities.Derive(capabilities.Claim{}.Effective(), policy), nil
+	return opened, capabilities.Derive(capabilities.Claim{}.Effective(), policy), nil
 }
 
 // checkRunDir refuses a folder that overlaps one of the host's own, or one that

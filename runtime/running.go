@@ -3,51 +3,115 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 )
 
-// ErrClosed: the engine was closed.
-var ErrClosed = errors.New("engine is closed")
+// ErrClosed: the engine or the package was closed, or is being closed.
+var ErrClosed = errors.New("closed")
 
-// running counts the calls of an engine, so that closing it can wait for them.
+var (
+	errEngineClosed  = fmt.Errorf("engine is %w", ErrClosed)
+	errPackageClosed = fmt.Errorf("package is %w", ErrClosed)
+)
+
+// running counts the calls of an engine or a package, so that closing it can
+// wait for them.
 type running struct {
-	ctx    context.Context // ends when the engine is closed
-	cancel context.CancelCauseFunc
+	reason  error           // what calls get that come too late, or are stopped; matches ErrClosed
+	open    context.Context // ends when no further call begins
+	shut    context.CancelCauseFunc
+	ctx     context.Context // ends when the calls that run are stopped
+	cancel  context.CancelCauseFunc
+	drained chan struct{} // closed when it is shut and none runs
 
-	mu     sync.Mutex // before adding to calls
-	closed bool
-	calls  sync.WaitGroup
+	mu    sync.Mutex
+	calls int
 }
 
-func newRunning() *running {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	return &running{ctx: ctx, cancel: cancel}
+func newRunning(reason error) *running {
+	r := &running{reason: reason, drained: make(chan struct{})}
+	r.open, r.shut = context.WithCancelCause(context.Background())
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	return r
 }
 
-// begin returns the context of one call, which ends when the engine is closed
-// too, and what to do when the call has ended. It returns [ErrClosed] after
-// stop.
+// begin returns the context of one call, which ends when the calls are stopped
+// too, and what to do once when the call has ended. It returns an error that
+// matches [ErrClosed] after drain and stop.
 func (r *running) begin(ctx context.Context) (context.Context, func(), error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return nil, nil, ErrClosed
+	if r.open.Err() != nil {
+		return ctx, nil, r.reason
 	}
-	r.calls.Add(1)
+	r.calls++
+	ctx, release := endingWith(ctx, r.ctx)
+	return ctx, func() {
+		release()
+		r.end()
+	}, nil
+}
+
+func (r *running) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls--
+	if r.calls == 0 && r.open.Err() != nil {
+		close(r.drained)
+	}
+}
+
+// waiting returns a context for a call that has begun and not been admitted: it
+// ends, too, when no further call may begin.
+func (r *running) waiting(ctx context.Context) (context.Context, func()) {
+	return endingWith(ctx, r.open)
+}
+
+// endingWith returns a context that ends with either, by the cause of which
+// ended.
+func endingWith(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(r.ctx, func() { cancel(ErrClosed) })
+	unhook := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() {
 		unhook()
 		cancel(nil)
-		r.calls.Done()
-	}, nil
+	}
+}
+
+// close lets no further call begin.
+func (r *running) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open.Err() != nil {
+		return
+	}
+	r.shut(r.reason)
+	if r.calls == 0 {
+		close(r.drained)
+	}
+}
+
+// drain lets no further call begin and waits for those that run. It returns the
+// cause of ctx when that ends first.
+func (r *running) drain(ctx context.Context) error {
+	r.close()
+	select {
+	case <-r.drained:
+		return nil
+	default:
+	}
+	select {
+	case <-r.drained:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // stop lets no further call begin, stops those that run and waits for them.
 func (r *running) stop() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.cancel(ErrClosed)
-	r.calls.Wait()
+	r.close()
+	r.cancel(r.reason)
+	<-r.drained
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,94 +18,109 @@ import (
 // ErrVolume: a volume of a package cannot be given.
 var ErrVolume = errors.New("volume")
 
-// localPrincipal is the principal where there is one user.
-const localPrincipal = "local"
+// LocalPrincipal is the principal where there is one user.
+const LocalPrincipal = "local"
 
-// folders holds the open folders of an engine, one per folder on disk: two
-// packages that share a folder share its lock.
-type folders struct {
-	mu   sync.Mutex
-	open map[string]*volume.HostDir
-}
+// sharedFolder is the folder of the managed volumes that packages share. No
+// package has a name with an underscore.
+const sharedFolder = "_shared"
 
-// get opens the folder, or returns it where it is open.
-func (f *folders) get(dir string, open func(string) (*volume.HostDir, error)) (*volume.HostDir, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := resolved(dir)
-	if d, ok := f.open[key]; ok {
-		return d, nil
-	}
-	d, err := open(key)
-	if err != nil {
-		return nil, err
-	}
-	if f.open == nil {
-		f.open = map[string]*volume.HostDir{}
-	}
-	f.open[key] = d
-	return d, nil
-}
+// maxHeld is how many principals' volumes a package holds open between calls.
+const maxHeld = 64
 
-// close closes all of them.
-func (f *folders) close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var errs []error
-	for _, d := range f.open {
-		errs = append(errs, d.Close())
-	}
-	f.open = nil
-	return errors.Join(errs...)
-}
-
-// volumes says where each requested volume of a package lives.
+// volumes says where each requested volume of a package lives, and holds open
+// those of principals who called lately. It is safe for concurrent use.
 type volumes struct {
-	bound []boundVolume
-	owner managedOwner
+	folders *folders
+	managed string // folder of all managed volumes
+	pkg     string
+	source  string // absolute path of the package's folder
+	bound   []boundVolume
+
+	mu   sync.Mutex           // before that of folders
+	held map[string][]*folder // by principal, in the order of bound
 }
 
+// boundVolume is a volume with what the operator binds it to; managed for the
+// package alone where that is nothing.
 type boundVolume struct {
 	request tool.VolumeRequest
-	dir     string
-	managed bool
+	folder  string // of the host
+	shared  string // name of a managed volume that packages share
 }
 
-// bind finds a folder for each requested volume: the operator's, or a managed
-// one below the state folder, which is made when it is first used.
-func (e *Engine) bind(pkg, source string, requests []tool.VolumeRequest, given map[string]string) (volumes, error) {
-	rest := maps.Clone(given)
-	vs := volumes{owner: managedOwner{dir: filepath.Join(e.state, "volumes", localPrincipal, pkg), source: source}}
-	folderOf := map[string]string{}
-	for _, r := range requests {
-		dir, ok := given[r.Name]
-		delete(rest, r.Name)
-		switch {
-		case ok:
-			if err := e.checkFolder(dir); err != nil {
-				return volumes{}, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
-			}
-			for other, folder := range folderOf {
-				if overlap(dir, folder) {
-					return volumes{}, fmt.Errorf("%w %s: %s: overlaps the folder of volume %s; give each its own", ErrVolume, r.Name, dir, other)
-				}
-			}
-			folderOf[r.Name] = dir
-		case e.state == "":
-			return volumes{}, fmt.Errorf("%w %s: no folder given and no state folder for a managed one", ErrVolume, r.Name)
-		default:
-			if err := vs.owner.check(); err != nil {
-				return volumes{}, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
-			}
-			dir = filepath.Join(vs.owner.dir, r.Name)
-		}
-		vs.bound = append(vs.bound, boundVolume{request: r, dir: dir, managed: !ok})
+// bind finds a place for each requested volume: the operator's folder, or a
+// managed one below the state folder, which is made when it is first used.
+func (e *Engine) bind(pkg, source string, requests []tool.VolumeRequest, b Binding) (*volumes, error) {
+	vs := &volumes{
+		folders: &e.folders, managed: filepath.Join(e.state, "volumes"), pkg: pkg, source: source,
+		held: map[string][]*folder{},
 	}
-	if len(rest) > 0 {
-		name := slices.Sorted(maps.Keys(rest))[0]
-		return volumes{}, fmt.Errorf("%w %s: package %s does not request it", ErrVolume, name, pkg)
+	for _, r := range requests {
+		v := boundVolume{request: r, folder: b.Folders[r.Name], shared: b.Managed[r.Name]}
+		if err := e.checkBound(vs, v, b); err != nil {
+			return nil, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
+		}
+		vs.bound = append(vs.bound, v)
+	}
+	given := slices.Sorted(maps.Keys(b.Folders))
+	for _, name := range append(given, slices.Sorted(maps.Keys(b.Managed))...) {
+		if !slices.ContainsFunc(requests, func(r tool.VolumeRequest) bool { return r.Name == name }) {
+			return nil, fmt.Errorf("%w %s: package %s does not request it", ErrVolume, name, pkg)
+		}
 	}
 	return vs, nil
+}
+
+// checkBound refuses a volume that cannot be given beside those that are bound.
+func (e *Engine) checkBound(vs *volumes, v boundVolume, b Binding) error {
+	_, folder := b.Folders[v.request.Name]
+	_, shared := b.Managed[v.request.Name]
+	switch {
+	case folder && shared:
+		return errors.New("a folder and a managed volume are given; give one")
+	case folder:
+		if err := e.checkFolder(v.folder); err != nil {
+			return err
+		}
+		for _, other := range vs.bound {
+			if other.folder != "" && overlap(v.folder, other.folder) {
+				return fmt.Errorf("%s: overlaps the folder of volume %s; give each its own", v.folder, other.request.Name)
+			}
+		}
+		return nil
+	case e.state == "":
+		return errors.New("no folder given and no state folder for a managed one")
+	case shared && !tool.ValidPackageName(v.shared):
+		return fmt.Errorf("managed volume %q: want up to 64 lower-case letters, digits and hyphens", v.shared)
+	case shared:
+		for _, other := range vs.bound {
+			if other.shared == v.shared {
+				return fmt.Errorf("managed volume %s is that of volume %s, too; give each its own", v.shared, other.request.Name)
+			}
+		}
+		return nil
+	}
+	return vs.checkOwner()
+}
+
+// checkOwner returns [ErrOwner] when the managed volumes of some principal
+// belong to another package of this name.
+func (vs *volumes) checkOwner() error {
+	principals, err := os.ReadDir(vs.managed)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, p := range principals {
+		if err := vs.owner(p.Name()).check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (vs *volumes) owner(principal string) managedOwner {
+	return managedOwner{dir: filepath.Join(vs.managed, principal, vs.pkg), source: vs.source}
 }
 
 // checkFolder refuses what is no folder, and what would give a tool the host's
@@ -155,35 +171,108 @@ func resolved(dir string) string {
 	}
 }
 
-// open returns the volumes as participants of a transaction.
-func (vs volumes) open(f *folders) ([]tx.Volume, error) {
-	var opened []tx.Volume
+// open returns the principal's volumes for one call, in the order of the
+// requests. release them when the call has ended.
+func (vs *volumes) open(principal string) (opened []*folder, release func() error, err error) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	opened, ok := vs.held[principal]
+	if ok && !slices.ContainsFunc(opened, func(d *folder) bool { return !d.current() }) {
+		for _, d := range opened {
+			vs.folders.retain(d)
+		}
+		return opened, func() error { return vs.release(opened) }, nil
+	}
+	if err := vs.forget(principal); err != nil {
+		return nil, nil, err
+	}
+	if opened, err = vs.acquire(principal); err != nil {
+		return nil, nil, err
+	}
+	for other := range vs.held {
+		if len(vs.held) < maxHeld {
+			break
+		}
+		if err := vs.forget(other); err != nil {
+			return nil, nil, errors.Join(err, vs.release(opened))
+		}
+	}
+	vs.held[principal] = opened
+	for _, d := range opened {
+		vs.folders.retain(d)
+	}
+	return opened, func() error { return vs.release(opened) }, nil
+}
+
+// acquire opens the principal's volumes.
+func (vs *volumes) acquire(principal string) (opened []*folder, err error) {
 	for _, v := range vs.bound {
-		how := volume.OpenDir
-		if v.managed {
-			how = volume.Managed
-			if err := vs.owner.claim(); err != nil {
-				return nil, fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err)
-			}
-		}
-		d, err := f.get(v.dir, how)
+		d, err := vs.acquireOne(principal, v)
 		if err != nil {
-			return nil, fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err)
+			return nil, errors.Join(fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err), vs.release(opened))
 		}
-		opened = append(opened, tx.Volume{Name: v.request.Name, Path: v.request.Path, Store: d})
+		opened = append(opened, d)
 	}
 	return opened, nil
 }
 
+func (vs *volumes) acquireOne(principal string, v boundVolume) (*folder, error) {
+	switch {
+	case v.folder != "":
+		return vs.folders.acquire(v.folder, volume.OpenDir)
+	case v.shared != "":
+		return vs.folders.acquire(filepath.Join(vs.managed, principal, sharedFolder, v.shared), volume.Managed)
+	}
+	owner := vs.owner(principal)
+	if err := owner.claim(); err != nil {
+		return nil, err
+	}
+	return vs.folders.acquire(filepath.Join(owner.dir, v.request.Name), volume.Managed)
+}
+
+// forget releases what is held open for a principal.
+func (vs *volumes) forget(principal string) error {
+	opened := vs.held[principal]
+	delete(vs.held, principal)
+	return vs.release(opened)
+}
+
+func (vs *volumes) release(opened []*folder) error {
+	var errs []error
+	for _, d := range opened {
+		errs = append(errs, vs.folders.release(d))
+	}
+	return errors.Join(errs...)
+}
+
+// close releases all that is held open. No call may follow.
+func (vs *volumes) close() error {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	var errs []error
+	for principal := range vs.held {
+		errs = append(errs, vs.forget(principal))
+	}
+	return errors.Join(errs...)
+}
+
+// stores returns the open volumes as participants of a transaction.
+func (vs *volumes) stores(opened []*folder) []tx.Volume {
+	var stores []tx.Volume
+	for i, v := range vs.bound {
+		stores = append(stores, tx.Volume{Name: v.request.Name, Path: v.request.Path, Store: opened[i].dir})
+	}
+	return stores
+}
+
 // abandoned tells the observer what killed processes left in the folders.
-func (vs volumes) abandoned(stores []tx.Volume, o Observer) {
-	for i, s := range stores {
-		d, ok := s.Store.(*volume.HostDir)
-		if !ok || o.Abandoned == nil {
-			continue
-		}
-		if stages := d.Abandoned(); len(stages) > 0 {
-			o.Abandoned(vs.bound[i].dir, stages)
+func abandoned(opened []*folder, w *reporter) {
+	if w.observer.Abandoned == nil {
+		return
+	}
+	for _, d := range opened {
+		if stages := d.dir.Abandoned(); len(stages) > 0 {
+			w.abandoned(d.path, stages)
 		}
 	}
 }

@@ -106,10 +106,7 @@ func bind(body call, find func(api.Module) *Process) api.GoModuleFunc {
 		if p == nil {
 			panic(ErrNoProcess)
 		}
-		if p.stop != nil {
-			panic(p.stop)
-		}
-		p.check(ctx)
+		p.Enter(ctx)
 		stack[0] = uint64(body(ctx, p, p.view(mod), stack))
 	}
 }

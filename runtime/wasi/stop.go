@@ -65,6 +65,16 @@ func (p *Process) raise(err error) {
 	panic(p.stop)
 }
 
+// Enter is what a host function of another interface begins with: a guest that
+// was stopped stays stopped, and one whose context has ended is stopped. It does
+// not return then.
+func (p *Process) Enter(ctx context.Context) {
+	if p.stop != nil {
+		panic(p.stop)
+	}
+	p.check(ctx)
+}
+
 // check stops the guest when its context has ended.
 func (p *Process) check(ctx context.Context) {
 	if ctx.Err() != nil {

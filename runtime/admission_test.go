@@ -1,0 +1,269 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	goruntime "runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	w "github.com/sandboxd/sandboxd/internal/wasmtest"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// TestGateAdmitsInOrder: whatever comes, leaves and gives up, what is in keeps
+// to the limits, nobody is overtaken, and nobody waits for whom there is room.
+func TestGateAdmitsInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := &gate{limits: CallLimits{
+			Running: rapid.IntRange(1, 4).Draw(t, "running"),
+			Waiting: rapid.IntRange(1, 6).Draw(t, "waiting"),
+			Memory:  rapid.Int64Range(10, 30).Draw(t, "memory"),
+		}}
+		var in, waits []*ticket
+		t.Repeat(map[string]func(*rapid.T){
+			"come": func(t *rapid.T) {
+				memory := rapid.Int64Range(1, 10).Draw(t, "memory of the call")
+				if k, err := g.queued(memory); err == nil {
+					waits = append(waits, k)
+				} else if len(waits) < g.limits.Waiting || !errors.Is(err, ErrBusy) {
+					t.Fatalf("turned away with %d waiting: %v", len(waits), err)
+				}
+			},
+			"leave": func(t *rapid.T) {
+				if len(in) == 0 {
+					t.Skip("nobody is in")
+				}
+				i := rapid.IntRange(0, len(in)-1).Draw(t, "who leaves")
+				g.leaver(in[i].memory)()
+				in = append(in[:i:i], in[i+1:]...)
+			},
+			"": func(t *rapid.T) {
+				for len(waits) > 0 && waits[0].isIn() {
+					in, waits = append(in, waits[0]), waits[1:]
+				}
+				var memory int64
+				for _, k := range in {
+					memory += k.memory
+				}
+				for _, k := range waits {
+					if k.isIn() {
+						t.Fatal("a call was overtaken")
+					}
+				}
+				if len(in) != g.running || memory != g.memory || len(waits) != len(g.queue) {
+					t.Fatalf("counts %d calls, %d bytes, %d waiting; are %d, %d, %d", g.running, g.memory, len(g.queue), len(in), memory, len(waits))
+				}
+				if len(in) > g.limits.Running || memory > g.limits.Memory || len(waits) > g.limits.Waiting {
+					t.Fatalf("over the limits: %d calls, %d bytes, %d waiting", len(in), memory, len(waits))
+				}
+				if len(waits) > 0 && g.fits(waits[0].memory) {
+					t.Fatal("the first waits for whom there is room")
+				}
+			},
+		})
+	})
+}
+
+// TestGateForgetsNobody: callers that give up at any moment leave their place.
+func TestGateForgetsNobody(t *testing.T) {
+	g := &gate{limits: CallLimits{Running: 3, Waiting: 40, Memory: 20, Wait: time.Minute}}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			for j := range 20 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration((i*j)%7)*100*time.Microsecond)
+				if leave, err := g.enter(ctx, int64(1+(i+j)%15)); err == nil {
+					goruntime.Gosched()
+					leave()
+				} else if !errors.Is(err, ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if g.running != 0 || g.memory != 0 || len(g.queue) != 0 {
+		t.Errorf("left: %d calls, %d bytes, %d waiting", g.running, g.memory, len(g.queue))
+	}
+}
+
+// stalling returns an engine whose guests made by stalls say on began that they
+// run, and then wait for release.
+func stalling(t *testing.T, o Options) (e *Engine, began chan string, release chan struct{}) {
+	t.Helper()
+	began, release = make(chan string, 100), make(chan struct{})
+	o.State = t.TempDir()
+	o.Observer = Tee(o.Observer, Observer{Denial: func(c CallInfo, _ capabilities.Denial) {
+		began <- c.Package
+		select {
+		case <-release:
+		case <-t.Context().Done(): // the test failed
+		}
+	}})
+	e, err := New(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e, began, release
+}
+
+// stalls makes a file and is denied a socket: there the observer of stalling
+// waits.
+func stalls() *tool.Package {
+	body := w.Seq(open("new", oflagCreate, rightWrite), w.I32Const(0), w.I32Const(0), w.Call(sockShutdown), w.Drop)
+	p := pack(command("new", "", body), tool.Command, capabilities.Claim{})
+	p.Manifest.Limits.Timeout = time.Minute
+	return p
+}
+
+func mustLoad(t *testing.T, e *Engine, p *tool.Package, b Binding) *Package {
+	t.Helper()
+	loaded, err := e.Load(context.Background(), p, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// calls calls the package's tool in the background.
+func calls(ctx context.Context, p *Package) <-chan *Result {
+	ended := make(chan *Result, 1)
+	go func() { ended <- p.Call(ctx, Request{Tool: "t"}) }()
+	return ended
+}
+
+// queues waits until so many calls wait at the gate.
+func queues(g *gate, n int) {
+	for {
+		g.mu.Lock()
+		now := len(g.queue)
+		g.mu.Unlock()
+		if now == n {
+			return
+		}
+		goruntime.Gosched()
+	}
+}
+
+// TestTooManyCalls: beyond what may run calls wait, beyond what may wait they
+// are turned away, and the time that a call waits is not the tool's.
+func TestTooManyCalls(t *testing.T) {
+	e, began, release := stalling(t, Options{})
+	p := stalls()
+	loaded := mustLoad(t, e, p, Binding{Limits: CallLimits{Running: 1, Waiting: 1, Wait: time.Minute}})
+	first := calls(context.Background(), loaded)
+	<-began
+	second := calls(context.Background(), loaded)
+	queues(loaded.gate, 1)
+	r := loaded.Call(context.Background(), Request{Tool: "t"})
+	var busy *BusyError
+	if r.Outcome != Limit || !errors.As(r.Err, &busy) || !errors.Is(r.Err, ErrBusy) || busy.RetryAfter < time.Second || busy.Scope != "package p" {
+		t.Errorf("third call: %s, %v", r.Outcome, r.Err)
+	}
+	if got, want := textOf(t, r), "t was not called: too many calls are running; try again in 1 s."; got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+	close(release)
+	if r := <-first; r.Outcome != OK || r.Waited > r.Duration {
+		t.Errorf("first call: %s, %v, waited %v", r.Outcome, r.Err, r.Waited)
+	}
+	if r := <-second; r.Outcome != OK || r.Waited <= 0 || r.Waited > r.Duration {
+		t.Errorf("second call: %s, %v, waited %v of %v", r.Outcome, r.Err, r.Waited, r.Duration)
+	}
+}
+
+// TestWaitingIsBounded in time, and by the caller.
+func TestWaitingIsBounded(t *testing.T) {
+	e, began, release := stalling(t, Options{})
+	loaded := mustLoad(t, e, stalls(), Binding{Limits: CallLimits{Running: 1, Wait: 20 * time.Millisecond}})
+	first := calls(context.Background(), loaded)
+	<-began
+	if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != Limit || !errors.Is(r.Err, ErrBusy) {
+		t.Errorf("waited too long: %s, %v", r.Outcome, r.Err)
+	}
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(gone)
+	if r := loaded.Call(ctx, Request{Tool: "t"}); r.Outcome != Timeout || !errors.Is(r.Err, gone) {
+		t.Errorf("cancelled while it waits: %s, %v", r.Outcome, r.Err)
+	}
+	close(release)
+	if r := <-first; r.Outcome != OK {
+		t.Errorf("first call: %s, %v", r.Outcome, r.Err)
+	}
+}
+
+// TestAStalledPackageBlocksNoOther: its calls wait for one another, not in the
+// engine's queue.
+func TestAStalledPackageBlocksNoOther(t *testing.T) {
+	e, began, release := stalling(t, Options{Limits: CallLimits{Running: 2, Waiting: 1}})
+	stalled := mustLoad(t, e, stalls(), Binding{As: "stalled", Limits: CallLimits{Running: 1}})
+	other := mustLoad(t, e, pack(command("", "", nil), tool.Command, readOnly), Binding{As: "other"})
+	var all []<-chan *Result
+	for range 10 {
+		all = append(all, calls(context.Background(), stalled))
+	}
+	<-began
+	queues(stalled.gate, 9)
+	if r := other.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
+		t.Errorf("other: %s, %v", r.Outcome, r.Err)
+	}
+	close(release)
+	for _, c := range all {
+		if r := <-c; r.Outcome != OK {
+			t.Errorf("stalled: %s, %v", r.Outcome, r.Err)
+		}
+	}
+}
+
+// TestEngineWideLimits: packages share what the engine may run and the memory
+// that it may take.
+func TestEngineWideLimits(t *testing.T) {
+	for name, limits := range map[string]CallLimits{
+		"calls":  {Running: 1, Wait: 20 * time.Millisecond},
+		"memory": {Memory: 20 << 20, Wait: 20 * time.Millisecond}, // one call's is 16 MiB
+	} {
+		e, began, release := stalling(t, Options{Limits: limits})
+		one, two := mustLoad(t, e, stalls(), Binding{As: "one"}), mustLoad(t, e, stalls(), Binding{As: "two"})
+		first := calls(context.Background(), one)
+		<-began
+		r := two.Call(context.Background(), Request{Tool: "t"})
+		var busy *BusyError
+		if r.Outcome != Limit || !errors.As(r.Err, &busy) || busy.Scope != "host" {
+			t.Errorf("%s: %s, %v", name, r.Outcome, r.Err)
+		}
+		close(release)
+		if r := <-first; r.Outcome != OK {
+			t.Errorf("%s: first call: %s, %v", name, r.Outcome, r.Err)
+		}
+		if r := two.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
+			t.Errorf("%s: afterwards: %s, %v", name, r.Outcome, r.Err)
+		}
+	}
+}
+
+// TestLimitsThatCannotBeKept are errors at load.
+func TestLimitsThatCannotBeKept(t *testing.T) {
+	e := newEngine(t, Observer{})
+	for _, l := range []CallLimits{{Memory: 1 << 20}, {Running: -1}, {Wait: -1}} {
+		var load *LoadError
+		_, err := e.Load(context.Background(), pack(command("", "", nil), tool.Command, readOnly), Binding{Limits: l})
+		if !errors.As(err, &load) || load.Phase != "binding" {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+	if _, err := New(context.Background(), Options{Limits: CallLimits{Waiting: -1}}); err == nil {
+		t.Error("negative limits of an engine are taken")
+	}
+}

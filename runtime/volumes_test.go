@@ -1,0 +1,150 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+func newEngineAt(t *testing.T, state string) *Engine {
+	t.Helper()
+	e, err := New(context.Background(), Options{State: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// creates reports whether a call made a file.
+func creates(r *Result) bool {
+	return slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool { return e.Verb == capabilities.Create })
+}
+
+// TestPrincipalsHaveTheirOwnVolumes, made when they first call.
+func TestPrincipalsHaveTheirOwnVolumes(t *testing.T) {
+	state := t.TempDir()
+	loaded := mustLoad(t, newEngineAt(t, state), pack(writesAndSmiles(), tool.Command, writer), Binding{})
+	for _, principal := range []string{"alice", "bob", ""} {
+		r := loaded.Call(context.Background(), Request{Tool: "t", Principal: principal})
+		// Who finds another's file creates none.
+		if r.Outcome != OK || !creates(r) {
+			t.Fatalf("%q: %s, %v, %v", principal, r.Outcome, r.Effects, r.Err)
+		}
+	}
+	for _, principal := range []string{"alice", "bob", LocalPrincipal} {
+		if _, err := os.Stat(filepath.Join(state, "volumes", principal, "p", "data", "new")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPrincipalsAreNames: one becomes a folder below the state.
+func TestPrincipalsAreNames(t *testing.T) {
+	state := t.TempDir()
+	loaded := mustLoad(t, newEngineAt(t, state), pack(writesAndSmiles(), tool.Command, writer), Binding{})
+	for _, principal := range []string{"..", "a/b", "A", "_shared", "a\x00", "x.owner"} {
+		r := loaded.Call(context.Background(), Request{Tool: "t", Principal: principal})
+		if r.Outcome != Refused || !errors.Is(r.Err, ErrPrincipal) {
+			t.Errorf("%q: %s, %v", principal, r.Outcome, r.Err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(state, "volumes")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was made: %v", err)
+	}
+}
+
+// TestSharedVolumes: packages that the operator binds to one name share it, of
+// each principal; two volumes of one package do not.
+func TestSharedVolumes(t *testing.T) {
+	state := t.TempDir()
+	e := newEngineAt(t, state)
+	b := Binding{Managed: map[string]string{"data": "common"}}
+	for i, name := range []string{"one", "two"} {
+		b.As = name
+		p := pack(writesAndSmiles(), tool.Command, writer)
+		p.Dir = t.TempDir()
+		loaded := mustLoad(t, e, p, b)
+		r := loaded.Call(context.Background(), Request{Tool: "t", Principal: "alice"})
+		if r.Outcome != OK {
+			t.Fatalf("%s: %s, %v", name, r.Outcome, r.Err)
+		}
+		if creates(r) != (i == 0) {
+			t.Errorf("%s: effects %v", name, r.Effects)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(state, "volumes", "alice", "_shared", "common", "new")); err != nil {
+		t.Error(err)
+	}
+	p := pack(writesAndSmiles(), tool.Command, writer)
+	p.Manifest.Requests.Volumes = append(p.Manifest.Requests.Volumes, tool.VolumeRequest{Name: "more", Path: "/more"})
+	b = Binding{Managed: map[string]string{"data": "common", "more": "common"}}
+	if _, err := e.Load(context.Background(), p, b); !errors.Is(err, ErrVolume) {
+		t.Errorf("one volume twice in a package: %v", err)
+	}
+}
+
+// TestManyPrincipalsHoldFewFolders open.
+func TestManyPrincipalsHoldFewFolders(t *testing.T) {
+	loaded := mustLoad(t, newEngineAt(t, t.TempDir()), pack(command("", "", nil), tool.Command, writer), Binding{})
+	for i := range maxHeld + 10 {
+		if r := loaded.Call(context.Background(), Request{Tool: "t", Principal: fmt.Sprintf("user-%d", i)}); r.Outcome != OK {
+			t.Fatalf("%s, %v", r.Outcome, r.Err)
+		}
+	}
+	if n, open := len(loaded.volumes.held), len(loaded.engine.folders.open); n != maxHeld || open != maxHeld {
+		t.Errorf("%d principals held, %d folders open, want %d", n, open, maxHeld)
+	}
+}
+
+// TestAReplacedFolderIsOpenedAgain: what a call saves is where the operator
+// looks for it.
+func TestAReplacedFolderIsOpenedAgain(t *testing.T) {
+	e := newEngine(t, Observer{})
+	loaded, dir := load(t, e, pack(writesAndSmiles(), tool.Command, writer))
+	other := mustLoad(t, e, pack(command("", "", nil), tool.Command, writer), Binding{Folders: map[string]string{"data": dir}})
+	for range 2 {
+		if r := other.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK { // who holds it, too
+			t.Fatalf("%s, %v", r.Outcome, r.Err)
+		}
+		if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
+			t.Fatalf("%s, %v", r.Outcome, r.Err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "new")); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(os.Rename(dir, filepath.Join(t.TempDir(), "away")), os.Mkdir(dir, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != HostError || !errors.Is(r.Err, ErrVolume) {
+		t.Errorf("without a folder: %s, %v", r.Outcome, r.Err)
+	}
+}
+
+// TestOwnersOfEveryPrincipalAreChecked when a package is loaded.
+func TestOwnersOfEveryPrincipalAreChecked(t *testing.T) {
+	e := newEngineAt(t, t.TempDir())
+	first, second := pack(writesAndSmiles(), tool.Command, writer), pack(writesAndSmiles(), tool.Command, writer)
+	first.Dir, second.Dir = t.TempDir(), t.TempDir()
+	if r := mustLoad(t, e, first, Binding{}).Call(context.Background(), Request{Tool: "t", Principal: "alice"}); r.Outcome != OK {
+		t.Fatalf("%s, %v", r.Outcome, r.Err)
+	}
+	if _, err := e.Load(context.Background(), second, Binding{}); !errors.Is(err, ErrOwner) {
+		t.Errorf("%v", err)
+	}
+}
