@@ -39,4 +39,9 @@
 //
 // The output is a string (the text of the result), a struct or a map with
 // string keys (structured content, with the same JSON as text) or a [Result].
+//
+// # Clients
+//
+// [Call.Progress] and [Call.Log] reach the client while a call runs, where it asked
+// for that. [Call.Logf] reaches the operator.
 package sdk

@@ -8,45 +8,95 @@ import (
 // Result is the answer of a tool (schema.ts, CallToolResult). A handler that
 // returns one has full control over it.
 type Result struct {
-	Content           []Content `json:"content"`
-	StructuredContent any       `json:"structuredContent,omitempty"` // an object
-	IsError           bool      `json:"isError,omitempty"`
+	Content           []Content      `json:"content"`
+	StructuredContent any            `json:"structuredContent,omitempty"` // an object
+	IsError           bool           `json:"isError,omitempty"`
+	Meta              map[string]any `json:"_meta,omitempty"` // keys under the host's own prefix are dropped
 }
 
 // Content is one block of a [Result].
 type Content struct {
-	Type string `json:"type"` // "text", "image", "audio" or "resource_link"
-	// Text is written for text, even when it is empty.
-	Text        string `json:"-"`
-	Data        []byte `json:"-"` // for image and audio
-	MIMEType    string `json:"-"` // for image, audio and resource_link
-	URI         string `json:"-"` // for resource_link
-	Name        string `json:"-"` // for resource_link
-	Description string `json:"-"` // for resource_link
+	Type        string         `json:"-"` // "text", "image", "audio", "resource" or "resource_link"
+	Text        string         `json:"-"` // for text; written even when it is empty
+	Data        []byte         `json:"-"` // for image and audio
+	MIMEType    string         `json:"-"` // for image, audio and resource_link
+	Resource    *Resource      `json:"-"` // for resource
+	URI         string         `json:"-"` // for resource_link
+	Name        string         `json:"-"` // for resource_link
+	Title       string         `json:"-"` // for resource_link
+	Description string         `json:"-"` // for resource_link
+	Meta        map[string]any `json:"-"` // for all
+}
+
+// Resource is a resource with its contents (schema.ts, TextResourceContents and
+// BlobResourceContents).
+type Resource struct {
+	URI      string
+	MIMEType string
+	Text     string // the contents, where Blob is nil
+	Blob     []byte
+	Meta     map[string]any
+}
+
+// MarshalJSON writes the text, or the blob where there is one.
+func (r Resource) MarshalJSON() ([]byte, error) {
+	type common struct {
+		URI      string         `json:"uri"`
+		MIMEType string         `json:"mimeType,omitempty"`
+		Meta     map[string]any `json:"_meta,omitempty"`
+	}
+	c := common{r.URI, r.MIMEType, r.Meta}
+	if r.Blob != nil {
+		return json.Marshal(struct {
+			common
+			Blob []byte `json:"blob"`
+		}{c, r.Blob})
+	}
+	return json.Marshal(struct {
+		common
+		Text string `json:"text"`
+	}{c, r.Text})
 }
 
 // MarshalJSON writes the fields that belong to the type of the block.
 func (c Content) MarshalJSON() ([]byte, error) {
+	type meta struct {
+		Meta map[string]any `json:"_meta,omitempty"`
+	}
+	m := meta{c.Meta}
 	switch c.Type {
 	case "text":
 		return json.Marshal(struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
-		}{c.Type, c.Text})
+			meta
+		}{c.Type, c.Text, m})
 	case "image", "audio":
 		return json.Marshal(struct {
 			Type     string `json:"type"`
 			Data     []byte `json:"data"`
 			MIMEType string `json:"mimeType"`
-		}{c.Type, c.Data, c.MIMEType})
+			meta
+		}{c.Type, c.Data, c.MIMEType, m})
+	case "resource":
+		if c.Resource == nil {
+			return nil, fmt.Errorf("content type %q: Resource is missing", c.Type)
+		}
+		return json.Marshal(struct {
+			Type     string    `json:"type"`
+			Resource *Resource `json:"resource"`
+			meta
+		}{c.Type, c.Resource, m})
 	case "resource_link":
 		return json.Marshal(struct {
 			Type        string `json:"type"`
 			URI         string `json:"uri"`
 			Name        string `json:"name"`
+			Title       string `json:"title,omitempty"`
 			Description string `json:"description,omitempty"`
 			MIMEType    string `json:"mimeType,omitempty"`
-		}{c.Type, c.URI, c.Name, c.Description, c.MIMEType})
+			meta
+		}{c.Type, c.URI, c.Name, c.Title, c.Description, c.MIMEType, m})
 	}
 	return nil, fmt.Errorf("content type %q: unknown", c.Type)
 }

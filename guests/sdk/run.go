@@ -13,6 +13,8 @@ import (
 type Call struct {
 	Tool string // the name it was called by
 	ID   string // unique to the call
+
+	notes
 }
 
 // Logf writes a line to the log of the call (standard error). Clients never

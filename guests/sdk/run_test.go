@@ -95,6 +95,7 @@ func TestRunResult(t *testing.T) {
 		Tool("text", func(c *Call, _ struct{}) (string, error) { return "hello " + c.ID, nil }),
 		Tool("value", func(*Call, struct{}) (map[string]int, error) { return map[string]int{"n": 1}, nil }),
 		Tool("full", func(*Call, struct{}) (Result, error) { return Result{IsError: true}, nil }),
+		Tool("meta", func(*Call, struct{}) (Result, error) { return Result{Meta: map[string]any{"k": "v"}}, nil }),
 		Tool("fails", func(*Call, struct{}) (string, error) { return "", errors.New("no such thing") }),
 		Tool("broken", func(*Call, struct{}) (Result, error) { return Result{StructuredContent: func() {}}, nil }),
 	)
@@ -102,6 +103,7 @@ func TestRunResult(t *testing.T) {
 		{`{"tool":"text","context":{"callId":"c1"}}`, `{"content":[{"type":"text","text":"hello c1"}]}`},
 		{`{"tool":"value","arguments":{}}`, `{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`},
 		{`{"tool":"full"}`, `{"content":[],"isError":true}`},
+		{`{"tool":"meta"}`, `{"content":[],"_meta":{"k":"v"}}`},
 		{`{"tool":"fails"}`, `{"content":[{"type":"text","text":"no such thing"}],"isError":true}`},
 		{`{"tool":"fails","arguments":{"x":1}}`, `{"content":[{"type":"text","text":"arguments: x is unknown"}],"isError":true}`},
 		{`{"tool":"other"}`, `{"content":[{"type":"text","text":"tool \"other\": unknown"}],"isError":true}`},
@@ -142,14 +144,19 @@ func TestContentJSON(t *testing.T) {
 	}{
 		{Content{Type: "text"}, `{"type":"text","text":""}`},
 		{Content{Type: "image", Data: []byte("x"), MIMEType: "image/png"}, `{"type":"image","data":"eA==","mimeType":"image/png"}`},
-		{Content{Type: "resource_link", URI: "file:///a", Name: "a"}, `{"type":"resource_link","uri":"file:///a","name":"a"}`},
+		{Content{Type: "audio", Data: []byte("x"), MIMEType: "audio/wav", Meta: map[string]any{"k": 1}}, `{"type":"audio","data":"eA==","mimeType":"audio/wav","_meta":{"k":1}}`},
+		{Content{Type: "resource_link", URI: "file:///a", Name: "a", Title: "A"}, `{"type":"resource_link","uri":"file:///a","name":"a","title":"A"}`},
+		{Content{Type: "resource", Resource: &Resource{URI: "file:///a", MIMEType: "text/plain"}}, `{"type":"resource","resource":{"uri":"file:///a","mimeType":"text/plain","text":""}}`},
+		{Content{Type: "resource", Resource: &Resource{URI: "file:///a", Blob: []byte("x")}}, `{"type":"resource","resource":{"uri":"file:///a","blob":"eA=="}}`},
 	} {
 		b, err := json.Marshal(c.content)
 		if err != nil || string(b) != c.want {
 			t.Errorf("got %s, %v; want %s", b, err, c.want)
 		}
 	}
-	if _, err := json.Marshal(Content{Type: "video"}); err == nil {
-		t.Error("an unknown type was written")
+	for _, c := range []Content{{Type: "video"}, {Type: "resource"}} {
+		if _, err := json.Marshal(c); err == nil {
+			t.Errorf("%+v was written", c)
+		}
 	}
 }
