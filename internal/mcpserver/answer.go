@@ -18,7 +18,11 @@ func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, er
 	switch r.Outcome {
 	case runtime.OK, runtime.ToolError, runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
 	case runtime.Refused:
-		return nil, refusal(reason(r))
+		if !errors.Is(r.Err, runtime.ErrArguments) {
+			return nil, refusal(reason(r))
+		}
+		// What is wrong with its arguments is for the model to read and mend, and
+		// clients hand it results, not errors of the protocol (SEP-1303).
 	case runtime.HostError:
 		s.log.Error("call ended in a fault of the host", "tool", tool, "call", r.CallID, "error", r.Err)
 		return nil, hostFault(partly(r))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,7 @@ func TestReserved(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"type":"text","text":"a","_meta":{"dev.sandboxd/call":1}}`, `{"a":1}`, "dev.sandboxd/call", `{}`, true)
 	f.Add(`{"type":"resource","resource":{"uri":"a","blob":"AA=="}}`, `[`, "a", `"`, false)
+	f.Add(`{"type":"text","text":"a","resultType":"input_required"}`, `{"resultType":"input_required","inputRequests":{}}`, "resultType", `"input_required"`, false)
 	f.Fuzz(func(t *testing.T, content, structured, key, value string, failed bool) {
 		r := &runtime.Result{CallID: "c", Outcome: runtime.OK}
 		if failed {
@@ -82,6 +84,19 @@ func FuzzAnswer(f *testing.F) {
 		var back mcp.CallToolResult
 		if err := json.Unmarshal(b, &back); err != nil {
 			t.Fatalf("%s: %v", b, err)
+		}
+		// A guest cannot make a result that asks the client for something.
+		if back.InputRequests != nil || back.RequestState != "" || res.InputRequests != nil || res.RequestState != "" {
+			t.Fatalf("asks for input: %s", b)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(b, &fields); err != nil {
+			t.Fatal(err)
+		}
+		for k := range fields {
+			if !slices.Contains([]string{"_meta", "content", "structuredContent", "isError"}, k) {
+				t.Fatalf("field %s: %s", k, b)
+			}
 		}
 		if !strings.Contains(string(b), `"dev.sandboxd/call":{"id":"c"`) {
 			t.Errorf("_meta of %s", b)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
@@ -93,11 +95,13 @@ func results() map[string]*runtime.Result {
 			CallID: "c-vc", Outcome: runtime.Violation, Effects: []capabilities.Effect{sendEffect},
 			Violation: broken(capabilities.DestructiveHint, capabilities.OpUnlink, "/data/a.json", capabilities.PhaseCommit),
 		},
-		"timeout":         {CallID: "c-to", Outcome: runtime.Timeout, Effects: write, Output: textOutput(guestSecret)},
-		"timeout_reading": {CallID: "c-tr", Outcome: runtime.Timeout, Effects: []capabilities.Effect{readEffect}},
+		"timeout":         {CallID: "c-to", Outcome: runtime.Timeout, Effects: write, Err: &runtime.TimeoutError{Limit: 5 * time.Second}, Output: textOutput(guestSecret)},
+		"timeout_reading": {CallID: "c-tr", Outcome: runtime.Timeout, Effects: []capabilities.Effect{readEffect}, Err: &runtime.TimeoutError{Limit: 5 * time.Second}},
 		"limit":           {CallID: "c-li", Outcome: runtime.Limit, Effects: write, Err: &runtime.LimitError{Limit: "memory"}, Output: textOutput(guestSecret)},
+		"busy":            {CallID: "c-bu", Outcome: runtime.Limit, Err: &runtime.BusyError{Scope: "package fake", RetryAfter: 2 * time.Second}},
 		"conflict":        {CallID: "c-co", Outcome: runtime.Conflict, Effects: write, Output: textOutput(guestSecret)},
-		"refused":         {CallID: "c-re", Outcome: runtime.Refused, Output: textOutput("refused was not called: arguments are not a JSON object."), Err: errHost},
+		"refused":         {CallID: "c-re", Outcome: runtime.Refused, Output: textOutput("refused was not called: the operator does not allow it."), Err: errHost},
+		"bad_arguments":   {CallID: "c-ba", Outcome: runtime.Refused, Output: textOutput("bad_arguments was not called: /n: want an integer."), Err: fmt.Errorf("%w: /n", runtime.ErrArguments)},
 		"host_error":      {CallID: "c-he", Outcome: runtime.HostError, Output: textOutput(guestSecret), Err: errHost},
 		"unknown_outcome": {CallID: "c-un", Outcome: "surprise", Output: textOutput(guestSecret)},
 		"nil_result":      nil,

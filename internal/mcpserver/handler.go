@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -12,30 +13,64 @@ import (
 	"github.com/sandboxd/sandboxd/runtime"
 )
 
-// handler returns what the SDK calls for each tools/call. It returns a result
-// of its own per call, or a *jsonrpc.Error, and never panics.
-func (s *Server) handler(e *entry) mcp.ToolHandler {
+// handler returns what the SDK calls for each tools/call of the tool that is
+// served under the name. It returns a result of its own per call, or a
+// *jsonrpc.Error, and never panics.
+func (s *Server) handler(name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("tool handler panicked", "tool", e.name, "panic", p, "stack", string(debug.Stack()))
+				s.log.Error("tool handler panicked", "tool", name, "panic", p, "stack", string(debug.Stack()))
 				res, err = nil, hostFault("")
 			}
 		}()
-		ctx, release := s.track(ctx)
-		defer release()
-		r := e.pkg.Call(ctx, runtime.Request{Tool: e.tool.Definition.Name, Arguments: arguments(req)})
-		if r == nil {
-			s.log.Error("call without a result", "tool", e.name)
+		e := s.tools.get(name)
+		if e == nil {
+			return nil, refusal(fmt.Sprintf("unknown tool %q", name))
+		}
+		c, err := callerOf(req)
+		if err != nil {
+			s.log.Error("request without a caller", "tool", name, "error", err)
 			return nil, hostFault("")
 		}
-		return s.answer(e.name, r)
+		ctx, release := s.track(ctx, s.flights.find(c.flight))
+		defer release()
+		n := newNotes(ctx, req, name, s.log)
+		defer n.close()
+		r := s.call(ctx, e, runtime.Request{
+			Arguments: arguments(req),
+			Principal: c.principal,
+			Trace:     traceOf(req),
+			Notify:    n.notify(),
+		})
+		if r == nil {
+			s.log.Error("call without a result", "tool", name)
+			return nil, hostFault("")
+		}
+		return s.answer(name, r)
+	}
+}
+
+// call calls the tool. A package that was closed before the call began, because
+// another one serves the tool since, costs the client nothing.
+func (s *Server) call(ctx context.Context, e *entry, r runtime.Request) *runtime.Result {
+	for {
+		r.Tool = e.tool.Definition.Name
+		res := e.pkg.Call(ctx, r)
+		if res == nil || res.Outcome != runtime.Refused || !errors.Is(res.Err, runtime.ErrClosed) {
+			return res
+		}
+		next := s.tools.get(e.name)
+		if next == nil || next.pkg == e.pkg {
+			return res
+		}
+		e = next
 	}
 }
 
 // arguments returns a copy: the engine may hold it past the request.
 func arguments(req *mcp.CallToolRequest) json.RawMessage {
-	if req == nil || req.Params == nil || string(req.Params.Arguments) == "null" {
+	if req.Params == nil || string(req.Params.Arguments) == "null" {
 		return nil
 	}
 	return append(json.RawMessage(nil), req.Params.Arguments...)

@@ -26,6 +26,9 @@ type entry struct {
 	name string // what clients call it
 	pkg  Package
 	tool *runtime.Tool
+
+	listed *mcp.Tool // as tools/list carries it
+	wire   []byte    // its JSON
 }
 
 // entries returns the packages' tools under the names that clients use.
@@ -46,7 +49,7 @@ func entries(ps []Package) ([]*entry, error) {
 			}
 			folded := strings.ToLower(e.name) // names that differ by case alone are told apart by nobody
 			if o := seen[folded]; o != nil {
-				return nil, collision(o, e)
+				return nil, &CollisionError{Tool: o.name, Packages: [2]string{o.pkg.Name(), p.Name()}}
 			}
 			if !tool.ValidToolName(e.name) {
 				return nil, fmt.Errorf("package %s: tool %q: name is not of letters, digits, _ . - and 1 to 128 long", p.Name(), e.name)
@@ -58,11 +61,19 @@ func entries(ps []Package) ([]*entry, error) {
 	return es, nil
 }
 
-func collision(a, b *entry) error {
-	if a.pkg.Name() == b.pkg.Name() {
-		return fmt.Errorf("tool %s: two packages are named %s; rename one in its tool.yaml, or serve them apart", a.name, a.pkg.Name())
+// CollisionError is two tools that clients could not tell apart.
+type CollisionError struct {
+	Tool     string    // the name of both, but for case
+	Packages [2]string // their packages; the same where two packages have one name
+}
+
+// Error names the tool, the packages and the mend.
+func (e *CollisionError) Error() string {
+	const mend = "give one another name with `as:` in the configuration, rename one in its tool.yaml, or serve them apart"
+	if e.Packages[0] == e.Packages[1] {
+		return fmt.Sprintf("tool %s: two packages are named %s; %s", e.Tool, e.Packages[0], mend)
 	}
-	return fmt.Errorf("tool %s: packages %s and %s both have it; rename one in its tool.yaml, or serve them apart", a.name, a.pkg.Name(), b.pkg.Name())
+	return fmt.Sprintf("tool %s: packages %s and %s both have it; %s", e.Tool, e.Packages[0], e.Packages[1], mend)
 }
 
 // enforcement is what _meta says about a tool.

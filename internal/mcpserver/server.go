@@ -7,13 +7,23 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
+)
+
+// Causes of the end of a call's context; both match context.Canceled.
+var (
+	// ErrCancelled: the client cancelled the request (notifications/cancelled over
+	// HTTP).
+	ErrCancelled = fmt.Errorf("client cancelled the request: %w", context.Canceled)
+	// ErrStopped: the server stops.
+	ErrStopped = fmt.Errorf("server stops: %w", context.Canceled)
 )
 
 // Package is what the server needs of a loaded package; [*runtime.Package] is
@@ -41,19 +51,25 @@ type Options struct {
 	Logger   *slog.Logger // nil: nothing is logged
 }
 
-// Server answers MCP clients. Its list of tools is the same for every client
-// and does not change. It is safe for concurrent use.
+// Server answers MCP clients. Its list of tools is the same for every client.
+// It is safe for concurrent use.
 type Server struct {
-	mcp *mcp.Server
-	log *slog.Logger
+	mcp     *mcp.Server
+	log     *slog.Logger
+	tools   toolSet
+	flights flights
+	// stopGrace is how long a client of a stream may take what is left for it when
+	// the server stops.
+	stopGrace time.Duration
 
 	mu      sync.Mutex
-	cancels map[*context.CancelFunc]struct{} // of the calls that run
+	cancels map[*context.CancelCauseFunc]struct{} // of the calls that run
+	streams map[*context.CancelFunc]struct{}      // of the subscriptions over HTTP; nil once they are closed
 }
 
 // New returns a server of the packages' tools. It refuses tools that MCP has no
-// room for, and two tools of one name: a package that the operator gave another
-// name gets that name as a prefix then, other collisions are errors.
+// room for, and two tools of one name ([*CollisionError]): a package that the
+// operator gave another name gets that name as a prefix then.
 func New(o Options) (*Server, error) {
 	if o.Version == "" {
 		o.Version = "devel"
@@ -61,48 +77,57 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{log: o.Logger, cancels: map[*context.CancelFunc]struct{}{}}
-	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	caps.AddExtension(metaEnforcement, map[string]any{"modes": []string{capabilities.Enforce.String(), capabilities.Report.String()}})
+	s := &Server{
+		log:       o.Logger,
+		stopGrace: 5 * time.Second,
+		cancels:   map[*context.CancelCauseFunc]struct{}{},
+		streams:   map[*context.CancelFunc]struct{}{},
+	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "sandboxd", Version: o.Version}, &mcp.ServerOptions{
-		Capabilities: caps,
-		Logger:       o.Logger,
+		Capabilities:      serverCapabilities(),
+		CompletionHandler: complete,
+		Logger:            s.mcpLog(),
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 			// The SDK's default, "public", would let a proxy hand one user's list to another.
 			c.TTLMs, c.CacheScope = 0, "private"
 		},
 	})
-	es, err := entries(o.Packages)
-	if err != nil {
+	s.mcp.AddReceivingMiddleware(s.tools.receiving)
+	s.mcp.AddSendingMiddleware(s.tools.sending)
+	if err := s.Replace(o.Packages); err != nil {
 		return nil, err
-	}
-	for _, e := range es {
-		if err := s.add(e); err != nil {
-			return nil, err
-		}
 	}
 	return s, nil
 }
 
-// add registers one tool. The SDK panics on definitions that it cannot serve;
-// they come from packages, so they are errors here.
-func (s *Server) add(e *entry) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("package %s: tool %s: %v", e.pkg.Name(), e.tool.Definition.Name, p)
-		}
-	}()
-	t, err := e.listing()
-	if err != nil {
-		return fmt.Errorf("package %s: tool %s: %w", e.pkg.Name(), e.tool.Definition.Name, err)
+// serverCapabilities returns what clients are told that the server can do.
+//
+// Prompts, resources and completions are declared though there are none: the SDK
+// answers their list methods with empty lists whatever is declared, and an answer
+// to an undeclared method breaks the protocol (2026-07-28, SEP-2575), as the
+// conformance suite checks.
+func serverCapabilities() *mcp.ServerCapabilities {
+	c := &mcp.ServerCapabilities{
+		Tools: &mcp.ToolCapabilities{ListChanged: true},
+		//lint:ignore SA1019 deprecated by 2026-07-28; to be declared by who logs to clients of before
+		Logging:     &mcp.LoggingCapabilities{},
+		Prompts:     &mcp.PromptCapabilities{},
+		Resources:   &mcp.ResourceCapabilities{},
+		Completions: &mcp.CompletionCapabilities{},
 	}
-	s.mcp.AddTool(t, s.handler(e))
-	return nil
+	c.AddExtension(metaEnforcement, map[string]any{"modes": []string{capabilities.Enforce.String(), capabilities.Report.String()}})
+	return c
+}
+
+// complete answers completion/complete: there is nothing to complete.
+func complete(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown prompt or resource template"}
 }
 
 // ServeStdio answers one client over a pair of streams until the client closes
 // its side and every request that it sent is answered, or ctx ends; either is
-// a clean end. Calls that run when ctx ends are stopped.
+// a clean end. Calls that run when ctx ends are stopped, and their answers sent
+// if the client takes them within 5 s.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	t := &draining{inner: &mcp.IOTransport{Reader: io.NopCloser(in), Writer: keepOpen{out}}}
 	session, err := s.mcp.Connect(ctx, t, nil)
@@ -115,8 +140,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	case err = <-done:
 	case <-ctx.Done():
 		s.cancelAll()
-		err = session.Close()
-		<-done
+		go func() { _ = session.Close() }() // waits for answers to be taken
+		select {
+		case err = <-done:
+		case <-time.After(s.stopGrace):
+			s.log.Warn("client does not take its answers; they are lost")
+		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		return fmt.Errorf("stdio: %w", err)
@@ -124,19 +153,24 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return nil
 }
 
-// track gives a call a context of its own that cancelAll ends; release it with
-// the returned function.
-func (s *Server) track(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// track gives a call a context of its own that cancelAll ends, and the end of
+// the flight if it is not nil; release it with the returned function.
+func (s *Server) track(ctx context.Context, f *flight) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	key := &cancel
 	s.mu.Lock()
 	s.cancels[key] = struct{}{}
 	s.mu.Unlock()
+	unlink := func() bool { return true }
+	if f != nil {
+		unlink = context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })
+	}
 	return ctx, func() {
+		unlink()
 		s.mu.Lock()
 		delete(s.cancels, key)
 		s.mu.Unlock()
-		cancel()
+		cancel(nil)
 	}
 }
 
@@ -146,7 +180,7 @@ func (s *Server) cancelAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.cancels {
-		(*c)()
+		(*c)(ErrStopped)
 	}
 }
 
@@ -154,3 +188,29 @@ func (s *Server) cancelAll() {
 type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
+
+// mcpLog is where the SDK logs.
+func (s *Server) mcpLog() *slog.Logger { return slog.New(quiet{s.log.Handler()}) }
+
+// quiet writes what the SDK logs at the level info, several lines a request,
+// at the level debug.
+type quiet struct{ slog.Handler }
+
+func (q quiet) level(l slog.Level) slog.Level {
+	if l == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return l
+}
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return q.Handler.Enabled(ctx, q.level(l))
+}
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = q.level(r.Level)
+	return q.Handler.Handle(ctx, r)
+}
+
+func (q quiet) WithAttrs(as []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(as)} }
+func (q quiet) WithGroup(name string) slog.Handler    { return quiet{q.Handler.WithGroup(name)} }
