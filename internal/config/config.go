@@ -18,6 +18,9 @@ type Config struct {
 	Traces     Traces
 	Process    Process
 	Grace      time.Duration // how long calls may run on after a stop; default: 30s
+
+	file   string
+	places map[string]place
 }
 
 // Package is a package with what the operator gives it.

@@ -1,0 +1,27 @@
+package config
+
+import "time"
+
+// Sizes, in bytes.
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+	tib = 1 << 40
+)
+
+// Default returns what holds where there is no configuration file: no packages,
+// nobody has to authenticate, the default limits.
+func Default() *Config {
+	return &Config{
+		Limits: Limits{
+			Requests: 256, Body: 4 * mib, Calls: 64, Waiting: 256, Memory: 4 * gib,
+			Package: PackageLimits{Calls: 16, Waiting: 64, Memory: gib},
+		},
+		Listen: Listen{HTTP: "127.0.0.1:8080"},
+		Audit:  Audit{MaxSize: 64 * mib, Keep: 8},
+		Log:    Log{Level: "info", Format: "text"},
+		Traces: Traces{Sample: 1},
+		Grace:  30 * time.Second,
+	}
+}
