@@ -28,7 +28,7 @@ var (
 
 func open(t *testing.T, state string) *audit.Log {
 	t.Helper()
-	l, err := audit.Open(state)
+	l, err := audit.Open(state, audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +60,7 @@ func TestRecords(t *testing.T) {
 		CallID: "c1", Outcome: runtime.Violation, Duration: 1500 * time.Microsecond,
 		Effects: []capabilities.Effect{{Verb: capabilities.Create, Kind: capabilities.KindFile, Object: "/data/b", Bytes: 3}},
 		Stderr:  []byte(strings.Repeat("x", 5000) + "log \x1b[31m\u202e"), Err: errors.New("why"),
+		DroppedMeta: 2, DroppedNotes: 3,
 	})
 	o.CallEnd(runtime.CallInfo{ID: "c2", Package: "notes", Tool: "list_notes"}, &runtime.Result{Outcome: runtime.OK, Committed: true})
 
@@ -74,7 +75,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("denial: %+v", r)
 	}
 	if r := rs[2]; r.Outcome != runtime.Violation || *r.Committed || *r.DurationMS != 1.5 || len(r.Effects) != 1 ||
-		len(r.Stderr) != 4096 || !r.StderrCut || r.Error != "why" {
+		len(r.Stderr) != 4096 || !r.StderrCut || r.Error != "why" || r.DroppedMeta != 2 || r.DroppedNotes != 3 {
 		t.Errorf("call: %+v", r)
 	}
 	if rs, _ := read(t, state, audit.Filter{Violations: true}); len(rs) != 1 {
@@ -201,6 +202,29 @@ func TestLoadFailed(t *testing.T) {
 	}
 }
 
+// A package that was admitted and a configuration that was read have records of
+// no call.
+func TestEvents(t *testing.T) {
+	state := t.TempDir()
+	l := open(t, state)
+	l.PackageAdmitted("notes", "first use", "sha256:1")
+	l.ConfigReloaded(nil)
+	l.ConfigReloaded(errors.New("sandboxd.yaml:3: " + strings.Repeat("x", 5000)))
+	rs, _ := read(t, state, audit.Filter{})
+	if len(rs) != 3 {
+		t.Fatalf("%+v", rs)
+	}
+	if r := rs[0]; r.Type != audit.TypeApprove || r.Package != "notes" || r.By != "first use" || r.ModuleDigest != "sha256:1" || r.Accepted != nil {
+		t.Errorf("admitted: %+v", r)
+	}
+	if r := rs[1]; r.Type != audit.TypeConfig || !*r.Accepted || r.Error != "" || r.Package != "" {
+		t.Errorf("reloaded: %+v", r)
+	}
+	if r := rs[2]; r.Type != audit.TypeConfig || *r.Accepted || len(r.Error) != 4096 {
+		t.Errorf("refused: %+v", r)
+	}
+}
+
 func TestWriteErrorsAreCounted(t *testing.T) {
 	l := open(t, t.TempDir())
 	var got []error
@@ -226,7 +250,7 @@ func TestFollow(t *testing.T) {
 	defer cancel()
 	var ids []string
 	go func() {
-		l, err := audit.Open(state)
+		l, err := audit.Open(state, audit.Options{})
 		if err != nil {
 			t.Error(err)
 			return

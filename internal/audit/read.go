@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,49 +27,35 @@ func (f Filter) wants(r Record) bool {
 // pollInterval is how often Follow looks for new records.
 const pollInterval = 200 * time.Millisecond
 
-// Read hands each wanted record of a state folder's log to each, oldest first.
-// It returns how many torn records it skipped: what a crash tore off is not
-// JSON. A log that is not there yet has no records.
+// Read hands each wanted record of a state folder's log to each, oldest first,
+// those of rotated files too. It returns how many torn records it skipped: what
+// a crash tore off is not JSON. A log that is not there yet has no records.
 func Read(state string, f Filter, each func(Record) error) (skipped int, err error) {
-	file, err := os.Open(filepath.Join(state, FileName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
+	r := reader{filter: f, each: each}
+	files, err := openFiles(state)
 	if err != nil {
-		return 0, fmt.Errorf("audit log: %w", err)
+		return 0, err
 	}
-	defer file.Close()
-	r := reader{file: file, filter: f, each: each}
-	if err := r.lines(); err != nil {
-		return r.skipped, err
-	}
-	if len(r.rest) > 0 {
-		r.skipped++
+	defer files.close()
+	for _, file := range files {
+		if err := r.whole(file); err != nil {
+			return r.skipped, err
+		}
 	}
 	return r.skipped, nil
 }
 
-// Follow is Read that goes on with what is written later, until ctx ends. Its
-// end is no error.
+// Follow is Read that goes on with what is written later, also in files that are
+// rotated meanwhile, until ctx ends. Its end is no error.
 func Follow(ctx context.Context, state string, f Filter, each func(Record) error) (skipped int, err error) {
 	r := reader{filter: f, each: each}
+	var read files // those that were read; the last one is being read
+	defer func() { read.close() }()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if r.file == nil {
-			file, err := os.Open(filepath.Join(state, FileName))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return r.skipped, fmt.Errorf("audit log: %w", err)
-			}
-			if err == nil {
-				defer file.Close()
-				r.file = file
-			}
-		}
-		if r.file != nil {
-			if err := r.lines(); err != nil {
-				return r.skipped, err
-			}
+		if read, err = r.next(state, read); err != nil {
+			return r.skipped, err
 		}
 		select {
 		case <-ctx.Done():
@@ -84,17 +69,63 @@ func Follow(ctx context.Context, state string, f Filter, each func(Record) error
 // a text is escaped.
 const recordStart = `{"time":"`
 
-// reader hands on the whole lines of a file that may grow.
+// reader hands on the whole lines of files.
 type reader struct {
-	file    *os.File
 	filter  Filter
 	each    func(Record) error
 	rest    []byte // of a line whose end is not there yet
 	skipped int
 }
 
-func (r *reader) lines() error {
-	b := bufio.NewReader(r.file)
+// next hands on what came since the given files were read, and returns the files
+// that have now been read. Those that no longer belong to the log are closed.
+func (r *reader) next(state string, read files) (files, error) {
+	last := read.last()
+	if last != nil && hasName(last, filepath.Join(state, FileName)) {
+		return read, r.lines(last)
+	}
+	opened, err := openFiles(state)
+	if err != nil {
+		return read, err
+	}
+	now, unread := opened.since(read)
+	if now.last() == last && last != nil {
+		return now, r.lines(last) // renamed, and no other has its name yet
+	}
+	defer read.without(now).close()
+	if last != nil {
+		// It lost its name, so that no more is written to it.
+		if err := r.whole(last); err != nil {
+			return now, err
+		}
+	}
+	for _, file := range unread {
+		handOn := r.whole
+		if file == now.last() {
+			handOn = r.lines
+		}
+		if err := handOn(file); err != nil {
+			return now, err
+		}
+	}
+	return now, nil
+}
+
+// whole reads a file to its end, of which no more comes.
+func (r *reader) whole(file *os.File) error {
+	if err := r.lines(file); err != nil {
+		return err
+	}
+	if len(r.rest) == 0 {
+		return nil
+	}
+	line := r.rest
+	r.rest = nil
+	return r.line(line)
+}
+
+func (r *reader) lines(file *os.File) error {
+	b := bufio.NewReader(file)
 	for {
 		part, err := b.ReadBytes('\n')
 		r.rest = append(r.rest, part...)

@@ -18,7 +18,9 @@ const (
 	TypeCall      Type = "call"
 	TypeViolation Type = "violation"
 	TypeDenial    Type = "denial"
-	TypeLoad      Type = "load" // a package that cannot run
+	TypeLoad      Type = "load"    // a package that cannot run
+	TypeApprove   Type = "approve" // a package that may run from now on
+	TypeConfig    Type = "config"  // the configuration was read again
 )
 
 // maxText bounds how much a record keeps of a guest's log, and of an error,
@@ -32,7 +34,7 @@ type Record struct {
 	Type      Type      `json:"type"`
 	CallID    string    `json:"callId,omitempty"`
 	Principal string    `json:"principal,omitempty"` // whose call it was
-	Package   string    `json:"package"`
+	Package   string    `json:"package,omitempty"`
 	Tool      string    `json:"tool,omitempty"`
 
 	// Of a call.
@@ -44,7 +46,9 @@ type Record struct {
 	Stderr      string                `json:"stderr,omitempty"` // the end of what the guest logged
 	StderrCut   bool                  `json:"stderrCut,omitempty"`
 	DroppedMeta int                   `json:"droppedMeta,omitempty"` // reserved _meta keys that the guest set
-	Error       string                `json:"error,omitempty"`       // what stopped the call or the load; for the operator, it may name host paths
+	// DroppedNotes counts progress and log messages that the client did not get.
+	DroppedNotes int    `json:"droppedNotes,omitempty"`
+	Error        string `json:"error,omitempty"` // what stopped the call or the load; for the operator, it may name host paths
 
 	// Of a violation or denial.
 	Hint       *capabilities.Hint      `json:"hint,omitempty"`
@@ -53,6 +57,25 @@ type Record struct {
 	Phase      string                  `json:"phase,omitempty"` // of a load too: where it ended
 	Capability capabilities.Capability `json:"capability,omitempty"`
 	Errno      capabilities.Errno      `json:"errno,omitempty"`
+
+	// Of an approval.
+	By           string `json:"by,omitempty"` // first use, approve or trust changes
+	ModuleDigest string `json:"moduleDigest,omitempty"`
+
+	// Of a configuration: whether it is in force. Error says why it is not.
+	Accepted *bool `json:"accepted,omitempty"`
+}
+
+// subject names the record in a message.
+func (r Record) subject() string {
+	s := string(r.Type)
+	if r.Package != "" {
+		s += " of " + r.Package
+	}
+	if r.CallID != "" {
+		s += ", call " + r.CallID
+	}
+	return s
 }
 
 func newRecord(t Type, c runtime.CallInfo, now time.Time) Record {
@@ -63,7 +86,7 @@ func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {
 	rec := newRecord(TypeCall, c, now)
 	ms := float64(r.Duration.Microseconds()) / 1000
 	rec.Outcome, rec.Committed, rec.DurationMS, rec.Effects = r.Outcome, &r.Committed, &ms, r.Effects
-	rec.Partial, rec.DroppedMeta = r.Partial, r.DroppedMeta
+	rec.Partial, rec.DroppedMeta, rec.DroppedNotes = r.Partial, r.DroppedMeta, r.DroppedNotes
 	rec.Stderr, rec.StderrCut = tail(r.Stderr)
 	if r.Err != nil {
 		rec.Error = head(r.Err.Error())
@@ -75,6 +98,15 @@ func loadRecord(err *runtime.LoadError, now time.Time) Record {
 	rec := Record{Time: now.UTC(), Type: TypeLoad, Package: err.Package, Phase: err.Phase}
 	rec.Error = head(err.Err.Error())
 	rec.Stderr, rec.StderrCut = tail(err.Log)
+	return rec
+}
+
+func configRecord(err error, now time.Time) Record {
+	accepted := err == nil
+	rec := Record{Time: now.UTC(), Type: TypeConfig, Accepted: &accepted}
+	if err != nil {
+		rec.Error = head(err.Error())
+	}
 	return rec
 }
 

@@ -51,7 +51,7 @@ func newStage(ctx context.Context, dir string, o Options) (*stage, error) {
 		return nil, err
 	}
 	s.build = b.Func(ctx)
-	if s.log, err = audit.Open(s.state); err != nil {
+	if s.log, err = audit.Open(s.state, audit.Options{}); err != nil {
 		return nil, err
 	}
 	s.engine, err = runtime.New(ctx, runtime.Options{

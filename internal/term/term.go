@@ -22,9 +22,10 @@ func Text(s string) string {
 func Line(s string) string { return escape(s, Hidden) }
 
 // JSON returns a JSON text with the same meaning and with every such character
-// written as JSON's own escape.
+// written as JSON's own escape. What is not UTF-8 becomes U+FFFD, as which
+// encoding/json reads it.
 func JSON(b []byte) []byte {
-	clean := true
+	clean := utf8.Valid(b)
 	for _, r := range string(b) {
 		if r != '\n' && r != '\t' && r != '\r' && Hidden(r) {
 			clean = false
