@@ -1,0 +1,65 @@
+package metrics
+
+import (
+	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/runtime"
+)
+
+// Values of the label result.
+const (
+	resultOK    = "ok"
+	resultError = "error"
+)
+
+func result(ok bool) string {
+	if ok {
+		return resultOK
+	}
+	return resultError
+}
+
+func outcomeLabel(o runtime.Outcome) string {
+	switch o {
+	case runtime.OK, runtime.ToolError, runtime.Violation, runtime.Refused, runtime.Timeout, runtime.Limit, runtime.Conflict,
+		runtime.HostError:
+		return string(o)
+	}
+	return other
+}
+
+func hintLabel(h capabilities.Hint) string {
+	switch h {
+	case capabilities.ReadOnlyHint, capabilities.DestructiveHint, capabilities.IdempotentHint, capabilities.OpenWorldHint:
+		return h.String()
+	}
+	return other
+}
+
+func operationLabel(o capabilities.Operation) string {
+	switch o {
+	case capabilities.OpRead, capabilities.OpWrite, capabilities.OpTruncate, capabilities.OpCreate, capabilities.OpMkdir,
+		capabilities.OpRmdir, capabilities.OpUnlink, capabilities.OpRename, capabilities.OpSetSize, capabilities.OpSetTimes,
+		capabilities.OpPut, capabilities.OpDelete, capabilities.OpAppend, capabilities.OpIncrement, capabilities.OpSend,
+		capabilities.OpHTTP, capabilities.OpSQL, capabilities.OpSocket, capabilities.OpCommit, capabilities.OpReplay:
+		return string(o)
+	}
+	return other
+}
+
+func capabilityLabel(c capabilities.Capability) string {
+	switch c {
+	case capabilities.CapVolume, capabilities.CapVolumeWrite, capabilities.CapLink, capabilities.CapHTTP, capabilities.CapKV,
+		capabilities.CapSQL, capabilities.CapOutbox, capabilities.CapService, capabilities.CapSecret, capabilities.CapEnv,
+		capabilities.CapSocket, capabilities.CapScratch:
+		return string(c)
+	}
+	return other
+}
+
+// methodLabel names how an instance was made.
+func methodLabel(method string) string {
+	if method == "new" {
+		return method
+	}
+	return other
+}
