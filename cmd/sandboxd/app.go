@@ -15,15 +15,15 @@ import (
 
 // globals are the flags of every command, before or after its name.
 type globals struct {
-	Config string `placeholder:"FILE" help:"Operator configuration."`
-	State  string `placeholder:"DIR" help:"Folder of the audit log and of managed volumes. Default: $$XDG_STATE_HOME/sandboxd, else ~/.local/state/sandboxd."`
+	Config string `placeholder:"FILE" help:"Operator configuration, see docs/configuration.md."`
+	State  string `placeholder:"DIR" help:"Folder of the audit log, of approvals and of managed volumes. Default: $$XDG_STATE_HOME/sandboxd, else ~/.local/state/sandboxd."`
 	Cache  string `placeholder:"DIR" help:"Folder of built and compiled modules; may be deleted. Default: $$XDG_CACHE_HOME/sandboxd, else sandboxd in the user's cache folder."`
 }
 
 // bindings are the flags of the commands that load packages.
 type bindings struct {
 	Volume       []string `name:"volume" sep:"none" placeholder:"[PACKAGE/]NAME=DIR" help:"Give a package the host folder DIR for the volume NAME that it requests. May be repeated."`
-	TrustChanges bool     `help:"Accept packages that changed since they were approved, while developing. No effect yet: none is refused."`
+	TrustChanges bool     `help:"Accept packages that changed since they were approved, while developing."`
 }
 
 // app is what a command works with: the streams, the environment, and the
@@ -33,6 +33,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            []string
+	config         string // absolute path of the operator's configuration; empty: none
 	state, cache   string
 	verbose        bool      // show all that a guest logged, and its stack
 	progress       *progress // says that something takes its time
@@ -47,11 +48,13 @@ type volumeFlag struct {
 
 // set takes the global flags.
 func (a *app) set(g globals) error {
-	if g.Config != "" {
-		return fmt.Errorf("--config %s: %w", g.Config, errNotYet)
-	}
 	a.progress = newProgress(a.stderr)
 	var err error
+	if g.Config != "" {
+		if a.config, err = filepath.Abs(g.Config); err != nil {
+			return fmt.Errorf("--config %s: %w", g.Config, err)
+		}
+	}
 	if a.state = g.State; a.state == "" {
 		if a.state, err = a.defaultState(); err != nil {
 			return fmt.Errorf("state folder: %w; name one with --state", err)
@@ -134,9 +137,6 @@ func (a *app) defaultCache() (string, error) {
 	d, err := os.UserCacheDir()
 	return filepath.Join(d, "sandboxd"), err
 }
-
-// compiled returns the folder of compiled modules.
-func (a *app) compiled() string { return filepath.Join(a.cache, "compiled") }
 
 func (a *app) builder() (*build.Builder, error) {
 	return build.New(build.Options{Cache: a.cache, Progress: a.progress})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/sandboxd/sandboxd/internal/host"
 )
 
 type buildCmd struct {
@@ -26,7 +28,7 @@ func (c *buildCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := checkLink(p); err != nil {
+	if err := host.CheckLink(p); err != nil {
 		return err
 	}
 	path := filepath.Join(p.Dir, p.Manifest.Module)

@@ -49,18 +49,18 @@ func (c *callCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	h, err := a.open(c.bindings, c.Package)
+	s, err := a.open(c.bindings, c.Package)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	p := h.packages[0]
+	defer func() { err = errors.Join(err, s.close()) }()
+	p := s.pkg
 	t, ok := p.Tool(c.Tool)
 	if !ok {
 		return fmt.Errorf("tool %s: package %s has no such tool; it has %s", c.Tool, p.Name(),
 			names(p.Tools(), func(t *runtime.Tool) string { return t.Definition.Name }))
 	}
-	h.warnUnwritable(c.bindings, p, t)
+	a.warnUnwritable(c.bindings, p.Source().Manifest.Name, t)
 	r := p.Call(a.ctx, runtime.Request{Tool: c.Tool, Arguments: arguments, DryRun: c.DryRun})
 	if r.Outcome == runtime.HostError {
 		a.logger().Error("call ended in a fault of the host", "call", r.CallID, "error", r.Err)
@@ -84,10 +84,11 @@ func (c *callCmd) Run(a *app) (err error) {
 
 // listTools answers a call without a tool: which there are.
 func (c *callCmd) listTools(a *app) error {
-	p, err := a.source(c.Package)
+	_, sources, err := a.packages(c.bindings, true, c.Package)
 	if err != nil {
 		return err
 	}
+	p := sources[0]
 	ds, err := a.definitions(p)
 	if err != nil {
 		return err

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/demo"
 )
 
 type demoCmd struct {
-	JSON  bool `name:"json" help:"A JSON object a case, a line each."`
-	Serve bool `help:"Stay up afterwards (not supported yet)."`
+	JSON  bool   `name:"json" help:"A JSON object a case, a line each."`
+	Serve bool   `help:"Stay up afterwards: serve the bundled packages over HTTP until an interrupt."`
+	HTTP  string `name:"http" default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address for --serve."`
 }
 
 func (demoCmd) Help() string {
@@ -20,7 +22,8 @@ of built modules is kept. Exit status 0 when every case ended as it should.
 Examples:
 
     sandboxd demo
-    sandboxd demo --json`
+    sandboxd demo --json
+    sandboxd demo --serve`
 }
 
 // width returns how wide a table may be: what the shell says of its terminal in
@@ -36,8 +39,8 @@ func (a *app) width() int {
 
 // Run runs the demo.
 func (c *demoCmd) Run(a *app) error {
-	if c.Serve {
-		return fmt.Errorf("demo --serve: serving over HTTP: %w", errNotYet)
+	if err := config.CheckListen(c.HTTP, false, false); err != nil {
+		return fmt.Errorf("--http %w", err)
 	}
 	a.progress.always(a.stderr)
 	sum, err := demo.Run(a.ctx, demo.Options{
@@ -52,5 +55,8 @@ func (c *demoCmd) Run(a *app) error {
 	if err == nil && sum.Wrong > 0 {
 		err = fmt.Errorf("demo: %d of %d cases did not end as they should", sum.Wrong, sum.Cases)
 	}
-	return err
+	if err != nil || !c.Serve {
+		return err
+	}
+	return c.serve(a)
 }

@@ -11,53 +11,18 @@ import (
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 )
 
-// Where a test guest keeps things in its memory.
-const (
-	atFD     = 8
-	atIovec  = 16
-	atResult = 32
-	atPath   = 1024
-	atText   = 2048
+const guestText = w.Said
+
+// The parts of test guests.
+var (
+	create = w.Create
+	say    = w.Say
+	exit   = w.Exit
+	guest  = w.Program
 )
 
-const guestText = "said by the guest"
-
-var wasiImports = []w.Func{
-	{Import: "wasi_snapshot_preview1", Name: "path_open", Params: []byte{w.I32, w.I32, w.I32, w.I32, w.I32, w.I64, w.I64, w.I32, w.I32}, Results: []byte{w.I32}},
-	{Import: "wasi_snapshot_preview1", Name: "fd_write", Params: []byte{w.I32, w.I32, w.I32, w.I32}, Results: []byte{w.I32}},
-	{Import: "wasi_snapshot_preview1", Name: "proc_exit", Params: []byte{w.I32}},
-}
-
-// create makes the file at atPath below the first volume.
-func create() []byte {
-	const rightWrite, oflagCreate = 1 << 6, 1
-	return w.Seq(w.I32Const(3), w.I32Const(0), w.I32Const(atPath), w.I32Const(int32(len("new.txt"))), w.I32Const(oflagCreate),
-		w.I64Const(rightWrite), w.I64Const(rightWrite), w.I32Const(0), w.I32Const(atFD), w.Call(0), w.Drop)
-}
-
-// say writes guestText to a descriptor.
-func say(fd int32) []byte {
-	store := func(at, v int32) []byte { return w.Seq(w.I32Const(at), w.I32Const(v), []byte{0x36, 2, 0}) }
-	return w.Seq(store(atIovec, atText), store(atIovec+4, int32(len(guestText))),
-		w.I32Const(fd), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(1), w.Drop)
-}
-
-func exit(code int32) []byte { return w.Seq(w.I32Const(code), w.Call(2)) }
-
-// trap is unreachable.
-func trap() []byte { return []byte{0x00} }
-
-// forever is loop br 0 end.
-func forever() []byte { return []byte{0x03, 0x40, 0x0c, 0x00, 0x0b} }
-
-// guest assembles a command that does the given things.
-func guest(parts ...[]byte) []byte {
-	return w.Module{
-		Funcs:  append(append([]w.Func{}, wasiImports...), w.Func{Name: "_start", Body: w.Seq(parts...)}),
-		Memory: [2]uint32{1, 2},
-		Data:   map[uint32][]byte{atPath: []byte("new.txt"), atText: []byte(guestText)},
-	}.Encode()
-}
+func trap() []byte    { return w.Unreachable }
+func forever() []byte { return w.Forever }
 
 // manifest declares one module under several claims.
 const manifest = `name: demo

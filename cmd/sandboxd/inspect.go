@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
@@ -70,11 +71,11 @@ type toolReport struct {
 
 // Run prints the report.
 func (c *inspectCmd) Run(a *app) error {
-	ps, folders, err := a.sources(c.bindings, c.Package)
+	conf, ps, err := a.packages(c.bindings, true, c.Package)
 	if err != nil {
 		return err
 	}
-	r, err := a.inspect(ps[0], folders[0])
+	r, err := a.inspect(ps[0], conf.Packages[0])
 	if err != nil {
 		return err
 	}
@@ -89,15 +90,15 @@ func (c *inspectCmd) Run(a *app) error {
 	return r.print(a)
 }
 
-func (a *app) inspect(p *tool.Package, folders map[string]string) (*report, error) {
-	if err := checkLink(p); err != nil {
+func (a *app) inspect(p *tool.Package, spec config.Package) (*report, error) {
+	if err := host.CheckLink(p); err != nil {
 		return nil, err
 	}
 	m := p.Manifest
 	r := &report{
 		Name: m.Name, Version: m.Version, ABI: m.ABI,
 		Digest: p.Digest, ModuleDigest: p.ModuleDigest, DefinitionDigest: p.DefinitionDigest, ModuleBytes: len(p.Module),
-		Requests: requestLines(m.Requests), Volumes: a.volumeFolders(m, folders), Proved: prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
+		Requests: requestLines(m.Requests), Volumes: a.volumeFolders(m, spec), Proved: prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
 	}
 	var err error
 	if r.Imports, err = imports(p.Module); err != nil {
@@ -126,7 +127,7 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), Reserved: []string{a.cache}, State: filepath.Join(state, "state"), Observer: a.progress.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{Cache: host.Compiled(a.cache), Reserved: []string{a.cache}, State: filepath.Join(state, "state"), Observer: a.progress.compiling()})
 	if err != nil {
 		return nil, err
 	}
@@ -142,9 +143,6 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 	return ds, nil
 }
 
-// detached returns a context for what must be done even after an interrupt.
-func (a *app) detached() context.Context { return context.WithoutCancel(a.ctx) }
-
 func newToolReport(t *runtime.Tool) toolReport {
 	r := toolReport{
 		Name: t.Definition.Name, Title: t.Definition.Title,
@@ -156,12 +154,19 @@ func newToolReport(t *runtime.Tool) toolReport {
 }
 
 // volumeFolders returns where each requested volume is kept on the host.
-func (a *app) volumeFolders(m tool.Manifest, given map[string]string) []volumeFolder {
+func (a *app) volumeFolders(m tool.Manifest, spec config.Package) []volumeFolder {
+	name := m.Name
+	if spec.As != "" {
+		name = spec.As
+	}
+	managed := filepath.Join(a.state, "volumes", "local")
 	vs := []volumeFolder{}
 	for _, v := range m.Requests.Volumes {
-		f := volumeFolder{Name: v.Name, Path: v.Path, Folder: given[v.Name]}
-		if f.Folder == "" {
-			f.Folder, f.Managed = filepath.Join(a.state, "volumes", "local", m.Name, v.Name), true
+		f := volumeFolder{Name: v.Name, Path: v.Path, Folder: spec.Folders[v.Name]}
+		if shared := spec.Managed[v.Name]; shared != "" {
+			f.Folder, f.Managed = filepath.Join(managed, "_shared", shared), true
+		} else if f.Folder == "" {
+			f.Folder, f.Managed = filepath.Join(managed, name, v.Name), true
 		}
 		if abs, err := filepath.Abs(f.Folder); err == nil {
 			f.Folder = abs

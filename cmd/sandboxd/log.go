@@ -101,6 +101,14 @@ func logLine(r audit.Record) string {
 		fmt.Fprintf(&b, "  %s: %s %s: %s", r.Capability, r.Operation, term.Line(r.Object), r.Errno)
 	case audit.TypeLoad:
 		fmt.Fprintf(&b, "  does not load: %s: %s", r.Phase, term.Line(firstLine(r.Error)))
+	case audit.TypeApprove:
+		fmt.Fprintf(&b, "  by %s, %s", r.By, r.ModuleDigest)
+	case audit.TypeConfig:
+		if r.Error == "" {
+			b.WriteString("taken")
+		} else {
+			fmt.Fprintf(&b, "not taken: %s", term.Line(firstLine(r.Error)))
+		}
 	case audit.TypeCall:
 		b.WriteString(callText(r))
 	}

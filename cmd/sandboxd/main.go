@@ -55,6 +55,10 @@ type cli struct {
 	Log     logCmd     `cmd:"" help:"Show what tools did and what was stopped."`
 	Build   buildCmd   `cmd:"" help:"Build a package's module from its source."`
 	Run     runCmd     `cmd:"" help:"Run any WASI program in the same sandbox."`
+	Approve approveCmd `cmd:"" help:"Approve a package as it is now."`
+	Pins    pinsCmd    `cmd:"" help:"List what is approved."`
+	Config  configCmd  `cmd:"" help:"Check the operator's configuration."`
+	Token   tokenCmd   `cmd:"" help:"Make a bearer token for a client of the daemon."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 	Help    helpCmd    `cmd:"" help:"Show help on a command."`
 
@@ -67,15 +71,12 @@ type cli struct {
 type later struct {
 	Verify  laterCmd `cmd:"" hidden:"" passthrough:""`
 	Undo    laterCmd `cmd:"" hidden:"" passthrough:""`
-	Approve laterCmd `cmd:"" hidden:"" passthrough:""`
-	Pins    laterCmd `cmd:"" hidden:"" passthrough:""`
 	Release laterCmd `cmd:"" hidden:"" passthrough:""`
 	New     laterCmd `cmd:"" hidden:"" passthrough:""`
 	Volume  laterCmd `cmd:"" hidden:"" passthrough:"" name:"volume"`
 	Attest  laterCmd `cmd:"" hidden:"" passthrough:""`
 	Push    laterCmd `cmd:"" hidden:"" passthrough:""`
 	Pull    laterCmd `cmd:"" hidden:"" passthrough:""`
-	Config  laterCmd `cmd:"" hidden:"" passthrough:"" name:"config"`
 }
 
 type laterCmd struct {

@@ -32,13 +32,13 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "call", "demo", "serve", "inspect", "log", "build", "run", "version", "help"} {
+	for _, command := range []string{"", "call", "demo", "serve", "inspect", "log", "build", "run", "approve", "pins", "config check", "token", "version", "help"} {
 		s := newShell(t)
 		code, out, diag := s.run(append(strings.Fields(command), "--help")...)
 		if code != 0 || diag != "" {
 			t.Errorf("%s --help: status %d, %q", command, code, diag)
 		}
-		golden(t, "help"+command+".txt", out)
+		golden(t, "help"+strings.ReplaceAll(command, " ", "_")+".txt", out)
 	}
 }
 
@@ -52,9 +52,8 @@ func TestNoCommandShowsHelp(t *testing.T) {
 
 func TestNotYet(t *testing.T) {
 	for _, line := range []string{
-		"verify ./notes --suggest --format json", "undo 123", "approve ./notes", "pins", "release x", "new go x",
-		"volume ls", "attest verify x", "push x", "pull x", "config check", "serve ./notes", "serve ./notes --http :80",
-		"serve ./notes --stdio --http :80", "log --verify", "demo --serve", "version --config sandboxd.yaml", "inspect oci://x",
+		"verify ./notes --suggest --format json", "undo 123", "release x", "new go x",
+		"volume ls", "attest verify x", "push x", "pull x", "log --verify", "inspect oci://x", "serve oci://x",
 	} {
 		s := newShell(t)
 		code, out, diag := s.run(strings.Fields(line)...)
@@ -89,6 +88,15 @@ func TestBadInput(t *testing.T) {
 		{"inspect /no/such/package", "/no/such/package"},
 		{"build /no/such/package", "/no/such/package"},
 		{"serve --stdio", "no package"},
+		{"serve", "no package"},
+		{"serve " + pkg + " --http 0.0.0.0:80", "--http 0.0.0.0:80: others reach it and nobody has to authenticate"},
+		{"serve " + pkg + " --http :80", "nobody has to authenticate"},
+		{"token Alice", "not a name for a principal"},
+		{"serve " + pkg + " --http 80", "host:port"},
+		{"serve --config /no/such.yaml", "/no/such.yaml"},
+		{"config check /no/such.yaml", "/no/such.yaml"},
+		{"approve /no/such/package", "/no/such/package"},
+		{"demo --serve --http :80", "nobody has to authenticate"},
 		{"serve --stdio " + pkg + " " + pkg + " --volume data=" + pkg, "several packages"},
 		{"run /no/such.wasm", "/no/such.wasm"},
 		{"run " + pkg, "a folder; name a .wasm file, or call a tool of the package: sandboxd call -p " + pkg},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -50,7 +51,7 @@ func (c *runCmd) Run(a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: a.compiled(), Reserved: []string{a.cache}, State: a.state, Observer: a.progress.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{Cache: host.Compiled(a.cache), Reserved: []string{a.cache}, State: a.state, Observer: a.progress.compiling()})
 	if err != nil {
 		return err
 	}

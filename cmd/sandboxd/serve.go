@@ -3,24 +3,35 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
 
-	"github.com/sandboxd/sandboxd/internal/mcpserver"
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/daemon"
+	"github.com/sandboxd/sandboxd/internal/term"
 )
 
 type serveCmd struct {
 	bindings
 
-	Packages []string `arg:"" optional:"" name:"package" help:"Folders or .wasm files of packages."`
-	HTTP     string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address (not supported yet)."`
-	Stdio    bool     `help:"Serve one client over standard input and output."`
+	Packages              []string `arg:"" optional:"" name:"package" help:"Folders or .wasm files of packages, besides those of the configuration."`
+	HTTP                  string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address. Default: what the configuration says, else 127.0.0.1:8080, unless --stdio is given."`
+	Stdio                 bool     `help:"Serve one client over standard input and output, by the running daemon of the same state folder where there is one."`
+	WithoutAuthentication bool     `name:"without-authentication" help:"Allow an address that others reach although nobody has to authenticate."`
 }
 
 func (serveCmd) Help() string {
-	return `Each tool is listed with the hints that are enforced on it, never with safer ones.
+	return `Each tool is listed with the hints that are enforced on it, never with safer ones. MCP is at /mcp, metrics are at
+/metrics, health at /healthz and /readyz. SIGHUP, or a change of the configuration or of a package, reloads. SIGTERM
+lets the calls that run come to their end.
 
 Examples:
 
-    sandboxd serve --stdio guests/notes
+    sandboxd serve guests/notes guests/liars
+    sandboxd serve --config sandboxd.yaml
     sandboxd serve --stdio guests/notes guests/search-index --volume notes/data=./my-notes
 
 A host of MCP servers starts it so; paths are absolute, because a host has a folder of its own:
@@ -28,33 +39,106 @@ A host of MCP servers starts it so; paths are absolute, because a host has a fol
     {"mcpServers": {"notes": {"command": "/path/to/sandboxd", "args": ["serve", "--stdio", "/path/to/guests/notes"]}}}`
 }
 
-// Run serves until the client closes its side or an interrupt.
-func (c *serveCmd) Run(a *app) (err error) {
-	if !c.Stdio {
-		return fmt.Errorf("serve over HTTP: %w; use --stdio", errNotYet)
-	}
-	if c.HTTP != "" {
-		return fmt.Errorf("--http %s: %w", c.HTTP, errNotYet)
-	}
-	if len(c.Packages) == 0 {
-		return errors.New("serve: no package; name a folder or a .wasm file")
-	}
+// Run serves until an interrupt or, with --stdio, until the client closes its
+// side.
+func (c *serveCmd) Run(a *app) error {
 	a.progress.always(a.stderr)
-	h, err := a.open(c.bindings, c.Packages...)
+	conf, sources, err := a.packages(c.bindings, false, c.Packages...)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	for _, p := range h.packages {
-		h.warnUnwritable(c.bindings, p, p.Tools()...)
-	}
-	s, err := mcpserver.New(mcpserver.Options{
-		Packages: mcpserver.Packages(h.packages...),
-		Version:  version(),
-		Logger:   a.logger(),
-	})
-	if err != nil {
+	if err := c.listen(conf); err != nil {
 		return err
 	}
-	return s.ServeStdio(a.ctx, a.stdin, a.stdout)
+	if len(conf.Packages) == 0 {
+		return errors.New("serve: no package; name a folder or a .wasm file, or list packages in the configuration")
+	}
+	a.warn(sources...)
+	if c.Stdio && c.HTTP == "" {
+		err := daemon.Attach(a.ctx, a.state, daemon.Greeting{Version: version(), Packages: conf.Packages, TrustChanges: c.TrustChanges}, a.stdin, a.stdout)
+		if !errors.Is(err, daemon.ErrNoDaemon) {
+			return err
+		}
+	}
+	return daemon.Run(a.ctx, c.options(a, conf))
+}
+
+// listen takes the flags into the configuration.
+func (c *serveCmd) listen(conf *config.Config) error {
+	if c.HTTP == "" {
+		return nil
+	}
+	conf.Listen.HTTP = c.HTTP
+	if err := config.CheckListen(c.HTTP, len(conf.Principals) > 0, c.WithoutAuthentication || conf.Listen.WithoutAuthentication); err != nil {
+		return fmt.Errorf("--http %w, or --without-authentication", err)
+	}
+	return nil
+}
+
+func (c *serveCmd) options(a *app, conf *config.Config) daemon.Options {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	reload := make(chan struct{})
+	go func() {
+		for range hangup {
+			reload <- struct{}{}
+		}
+	}()
+	a.collect(conf.Process)
+	o := daemon.Options{
+		Config: func() (*config.Config, error) {
+			conf, _, err := a.packages(c.bindings, false, c.Packages...)
+			if err != nil {
+				return nil, err
+			}
+			return conf, c.listen(conf)
+		},
+		Source: a.source, State: a.state, Cache: a.cache, Reload: reload,
+		TrustChanges: c.TrustChanges, HTTP: c.HTTP != "" || !c.Stdio,
+		Observer: a.progress.compiling(), Logger: a.serverLogger(conf.Log), Version: version(), Commit: commit(),
+		Started: a.started,
+	}
+	if a.config != "" {
+		o.Watch = []string{a.config}
+	}
+	if c.Stdio {
+		o.Stdio = &daemon.Stdio{In: a.stdin, Out: a.stdout}
+	}
+	return o
+}
+
+// started says where the daemon is reached.
+func (a *app) started(http, metrics string) {
+	if metrics == "" {
+		metrics = http
+	}
+	fmt.Fprintf(a.stderr, "listening: MCP at http://%s/mcp, metrics at http://%s/metrics\n", http, metrics)
+}
+
+// Defaults of the garbage collector of a daemon; see "How is the garbage
+// collector set?" in DESIGN.md.
+const defaultGCPercent = 400
+
+// collect sets the garbage collector: as the environment says, which Go has read
+// already, else as the configuration says.
+func (a *app) collect(p config.Process) {
+	percent := p.GCPercent
+	if percent == 0 {
+		percent = defaultGCPercent
+	}
+	if a.getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	if a.getenv("GOMEMLIMIT") == "" && p.MemoryLimit > 0 {
+		debug.SetMemoryLimit(p.MemoryLimit)
+	}
+}
+
+// serverLogger returns the log of a command that stays up.
+func (a *app) serverLogger(l config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		level = slog.LevelInfo // the configuration was checked
+	}
+	return slog.New(term.Handler(a.stderr, l.Format, level))
 }

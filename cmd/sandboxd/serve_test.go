@@ -27,7 +27,7 @@ func TestServeStdio(t *testing.T) {
 func TestServeCollision(t *testing.T) {
 	pkg := newPackage(t, guest(say(1)))
 	code, _, diag := newShell(t).run("serve", "--stdio", pkg, pkg)
-	if code != exitError || !strings.Contains(diag, "rename one in its tool.yaml, or serve them apart") {
+	if code != exitError || !strings.Contains(diag, "give one another with as:") {
 		t.Errorf("status %d, %q", code, diag)
 	}
 }

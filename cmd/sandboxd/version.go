@@ -20,3 +20,18 @@ func version() string {
 	}
 	return "devel"
 }
+
+// commit returns the revision that the program was built from, where Go knows
+// it.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}

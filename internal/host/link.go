@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/sandboxd/sandboxd/tool"
 )
 
-// checkLink refuses a package whose module could not be called.
-func checkLink(p *tool.Package) error {
+// CheckLink refuses a package whose module could not be called.
+func CheckLink(p *tool.Package) error {
 	if err := runtime.CheckLink(p.Module, p.Manifest.ABI); err != nil {
 		return linkFault(p, err)
 	}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/host"
+	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+type configCmd struct {
+	Check configCheckCmd `cmd:"" help:"Say what is wrong with the configuration."`
+}
+
+type configCheckCmd struct {
+	File string `arg:"" optional:"" help:"The configuration. Default: that of --config, else sandboxd.yaml."`
+}
+
+func (configCheckCmd) Help() string {
+	return `Reads the configuration and the packages that it names. Nothing of them is run.
+
+Examples:
+
+    sandboxd config check
+    sandboxd config check /etc/sandboxd/sandboxd.yaml`
+}
+
+// Run checks a configuration.
+func (c *configCheckCmd) Run(a *app) error {
+	file := c.File
+	if file == "" {
+		file = a.config
+	}
+	if file == "" {
+		file = "sandboxd.yaml"
+	}
+	var err error
+	if a.config, err = filepath.Abs(file); err != nil {
+		return err
+	}
+	conf, sources, err := a.packages(bindings{}, false)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	var errs []error
+	for i, src := range sources {
+		spec := conf.Packages[i]
+		name := host.Name(src, spec)
+		if other, twice := names[name]; twice {
+			errs = append(errs, fmt.Errorf("%s: packages %s and %s are both named %s; give one another with as", file, other, spec.Source, name))
+		}
+		names[name] = spec.Source
+		if err := host.CheckLink(src); err != nil {
+			errs = append(errs, err)
+		}
+		errs = append(errs, host.CheckSpec(src, spec))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	a.warn(sources...)
+	_, err = fmt.Fprintf(a.stdout, "%s: fine, %d packages\n", file, len(sources))
+	return err
+}
+
+type tokenCmd struct {
+	Name string `arg:"" help:"The principal's name."`
+}
+
+func (tokenCmd) Help() string {
+	return `Makes a bearer token and prints the line of the configuration that accepts it. Only a hash is kept there: give the
+token to whom it is for, it cannot be shown again.
+
+Examples:
+
+    sandboxd token alice`
+}
+
+// Run prints a new token and its entry in the configuration.
+func (c *tokenCmd) Run(a *app) error {
+	if !tool.ValidPackageName(c.Name) || c.Name == config.Local {
+		return fmt.Errorf("token %s: not a name for a principal; use up to 64 lower-case letters, digits and hyphens, and not %s", term.Line(short(c.Name)), config.Local)
+	}
+	token, hash, err := config.NewToken()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "token: %s\n\nprincipals:\n  - {name: %s, token: \"sha256:%x\"}\n", token, c.Name, hash)
+	return err
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sandboxd/sandboxd/guests"
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/daemon"
+)
+
+// serve serves the bundled packages over HTTP until an interrupt, with state and
+// data in a temporary folder.
+func (c *demoCmd) serve(a *app) (err error) {
+	dir, err := os.MkdirTemp("", "sandboxd-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := guests.Extract(filepath.Join(dir, "source")); err != nil {
+		return err
+	}
+	conf := config.Default()
+	conf.Listen.HTTP = c.HTTP
+	for _, name := range guests.Names() {
+		spec, err := a.demoPackage(dir, name)
+		if err != nil {
+			return err
+		}
+		spec.Limits = conf.Limits.Package
+		conf.Packages = append(conf.Packages, spec)
+	}
+	state := filepath.Join(dir, "state")
+	return daemon.Run(a.ctx, daemon.Options{
+		Config: func() (*config.Config, error) { return conf, nil },
+		Source: a.source, State: state, Cache: a.cache, HTTP: true,
+		Observer: a.progress.compiling(), Logger: a.serverLogger(conf.Log), Version: version(), Commit: commit(),
+		Started: func(http, _ string) {
+			fmt.Fprintf(a.stderr, "the bundled packages are at http://%s/mcp, metrics at http://%[1]s/metrics, until Ctrl-C; the log: sandboxd log --follow --state %s\n", http, state)
+		},
+	})
+}
+
+// demoPackage lays out the volumes of a bundled package.
+func (a *app) demoPackage(dir, name string) (config.Package, error) {
+	spec := config.Package{Source: filepath.Join(dir, "source", "guests", name), Folders: map[string]string{}}
+	src, err := a.source(spec.Source)
+	if err != nil {
+		return config.Package{}, err
+	}
+	for _, v := range src.Manifest.Requests.Volumes {
+		spec.Folders[v.Name] = filepath.Join(dir, "data", name, v.Name)
+		if err := guests.Seed(name, v.Name, spec.Folders[v.Name]); err != nil {
+			return config.Package{}, err
+		}
+	}
+	return spec, nil
+}

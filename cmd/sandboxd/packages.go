@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/host"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// settings returns the operator's configuration, or what holds without one.
+func (a *app) settings() (*config.Config, error) {
+	if a.config == "" {
+		return config.Default(), nil
+	}
+	return config.Load(a.config)
+}
+
+// packages returns the configuration with the packages at the paths in it, and
+// the folders that flags give to each, and those packages as they were read.
+// With only set the configuration's other packages are left out.
+func (a *app) packages(b bindings, only bool, paths ...string) (*config.Config, []*tool.Package, error) {
+	flags, err := b.volumes()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := a.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	named, err := a.named(c, paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	if only {
+		c.Packages = named
+	} else {
+		c.Packages = merged(c.Packages, named)
+	}
+	var sources []*tool.Package
+	for _, p := range c.Packages {
+		src, err := a.source(p.Source)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources = append(sources, src)
+	}
+	return c, sources, handOut(flags, c.Packages, sources)
+}
+
+// named returns an entry for each path: the configuration's, where it has one of
+// that source or that name.
+func (a *app) named(c *config.Config, paths []string) ([]config.Package, error) {
+	var out []config.Package
+	for _, path := range paths {
+		if strings.HasPrefix(path, "oci://") {
+			return nil, fmt.Errorf("%s: %w", path, errNotYet)
+		}
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, fmt.Errorf("package %s: %w", path, err)
+		}
+		i := slices.IndexFunc(c.Packages, func(p config.Package) bool { return p.Source == abs || p.As != "" && p.As == path })
+		if i < 0 {
+			out = append(out, config.Package{Source: abs, Limits: c.Limits.Package})
+		} else {
+			out = append(out, c.Packages[i])
+		}
+	}
+	return out, nil
+}
+
+// merged returns the configured packages and those that are named besides.
+func merged(configured, named []config.Package) []config.Package {
+	out := slices.Clone(configured)
+	for _, p := range named {
+		if !slices.ContainsFunc(configured, func(q config.Package) bool { return p.Source == q.Source && p.As == q.As }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// source reads the package at a path, built first where it has a source.
+func (a *app) source(path string) (*tool.Package, error) {
+	b, err := a.builder()
+	if err != nil {
+		return nil, err
+	}
+	return tool.Load(path, b.Func(a.ctx))
+}
+
+// handOut gives each package the folders of the volume flags that are for it. A
+// flag goes before what the configuration says.
+func handOut(flags []volumeFlag, specs []config.Package, ps []*tool.Package) error {
+	given := make([]map[string]bool, len(ps))
+	for _, v := range flags {
+		flag := fmt.Sprintf("--volume %s=%s", v.name, v.dir)
+		if v.pkg == "" && len(ps) > 1 {
+			return fmt.Errorf("%s: several packages; say whose with PACKAGE/%s", flag, v.name)
+		}
+		i := 0
+		if v.pkg != "" {
+			flag = fmt.Sprintf("--volume %s/%s=%s", v.pkg, v.name, v.dir)
+			i = slices.IndexFunc(specs, func(s config.Package) bool { return s.As == v.pkg })
+			if i < 0 {
+				i = slices.IndexFunc(ps, func(p *tool.Package) bool { return p.Manifest.Name == v.pkg })
+			}
+		}
+		if i < 0 || i >= len(ps) {
+			return fmt.Errorf("%s: no package %s; there is %s", flag, v.pkg, names(ps, func(p *tool.Package) string { return p.Manifest.Name }))
+		}
+		requested := ps[i].Manifest.Requests.Volumes
+		if !slices.ContainsFunc(requested, func(r tool.VolumeRequest) bool { return r.Name == v.name }) {
+			return fmt.Errorf("%s: package %s requests no volume %s; it requests %s", flag, host.Name(ps[i], specs[i]), v.name,
+				names(requested, func(r tool.VolumeRequest) string { return r.Name }))
+		}
+		if given[i][v.name] {
+			return fmt.Errorf("%s: given twice", flag)
+		}
+		if given[i] == nil {
+			given[i] = map[string]bool{}
+		}
+		given[i][v.name] = true
+		if err := give(&specs[i], v); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return nil
+}
+
+// give sets the folder of a volume, by its absolute path.
+func give(spec *config.Package, v volumeFlag) error {
+	dir, err := filepath.Abs(v.dir)
+	if err != nil {
+		return err
+	}
+	spec.Folders, spec.Managed = maps.Clone(spec.Folders), maps.Clone(spec.Managed)
+	if spec.Folders == nil {
+		spec.Folders = map[string]string{}
+	}
+	spec.Folders[v.name] = dir
+	delete(spec.Managed, v.name)
+	return nil
+}
+
+// names joins names for a sentence.
+func names[T any](xs []T, name func(T) string) string {
+	if len(xs) == 0 {
+		return "none"
+	}
+	var ss []string
+	for _, x := range xs {
+		ss = append(ss, name(x))
+	}
+	return strings.Join(ss, ", ")
+}

@@ -1,0 +1,260 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/mcpserver"
+)
+
+// attachProtocol names the greeting below; both sides must mean the same.
+const attachProtocol = "sandboxd.attach/1"
+
+// maxGreeting bounds a greeting, in bytes.
+const maxGreeting = 1 << 20
+
+// Greeting is what a process that attaches to a daemon begins with, as one line
+// of JSON. After the daemon's answer, also a line, the connection carries MCP's
+// stdio transport.
+type Greeting struct {
+	Protocol     string
+	Version      string // of the program: settings of another one might be lost
+	Packages     []config.Package
+	TrustChanges bool
+}
+
+// reply is the daemon's answer to a greeting.
+type reply struct{ Error string }
+
+// ErrNoDaemon: no daemon of the state folder is running.
+var ErrNoDaemon = errors.New("no daemon is running")
+
+// RefusedError is a daemon that does not serve what it was asked to.
+type RefusedError struct{ Reason string }
+
+// Error returns the reason.
+func (e *RefusedError) Error() string { return e.Reason }
+
+// ErrGone: the daemon ended before the client did.
+var ErrGone = errors.New("the daemon that this process was attached to has ended")
+
+// Attach has the daemon of a state folder serve a client on in and out. It
+// returns [ErrNoDaemon] where none is running, [*RefusedError] where it does not
+// serve these packages; nothing was read from in then.
+func Attach(ctx context.Context, state string, g Greeting, in io.Reader, out io.Writer) error {
+	path, err := socketPath(state)
+	if err != nil {
+		return err
+	}
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return ErrNoDaemon
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	g.Protocol = attachProtocol
+	b, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Write(append(b, '\n')); err != nil {
+		return ErrNoDaemon // it closed its socket at this moment
+	}
+	r := bufio.NewReaderSize(c, 64<<10)
+	line, err := readLine(r)
+	if err != nil {
+		return ErrNoDaemon
+	}
+	var answer reply
+	if err := json.Unmarshal(line, &answer); err != nil {
+		return fmt.Errorf("daemon: answer: %w", err)
+	}
+	if answer.Error != "" {
+		return &RefusedError{answer.Error}
+	}
+	return pipe(ctx, c, r, in, out)
+}
+
+// pipe carries the streams until the daemon closes its side.
+func pipe(ctx context.Context, c net.Conn, r io.Reader, in io.Reader, out io.Writer) error {
+	ended := make(chan struct{})
+	go func() {
+		_, err := io.Copy(c, in)
+		if u, ok := c.(*net.UnixConn); ok && err == nil {
+			close(ended)
+			u.CloseWrite() // the daemon answers what it has read, then closes
+		}
+	}()
+	_, err := io.Copy(out, r)
+	select {
+	case <-ended:
+		return nil
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(ErrGone, err)
+}
+
+// readLine reads a line of at most maxGreeting bytes.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxGreeting:
+			return nil, fmt.Errorf("greeting is over %d bytes", maxGreeting)
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// listenLocal serves the processes that attach. Where another daemon of the
+// state folder does, this one does not.
+func (d *daemon) listenLocal(work *errgroup.Group) (stop func(), err error) {
+	l, release, err := bindSocket(d.State)
+	if errors.Is(err, errHeld) {
+		d.Logger.Info("local socket is not served: another daemon of this state folder does")
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	work.Go(func() error {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			if err != nil {
+				d.Logger.Warn("local socket", "error", err)
+				time.Sleep(100 * time.Millisecond) // out of descriptors: one of them will be free again
+				continue
+			}
+			work.Go(func() error {
+				defer c.Close()
+				if err := d.attached(c); err != nil {
+					d.Logger.Warn("attached process", "error", err)
+				}
+				return nil
+			})
+		}
+	})
+	return release, nil
+}
+
+// attached serves one process that attached.
+func (d *daemon) attached(c net.Conn) error {
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	r := bufio.NewReaderSize(c, 64<<10)
+	line, err := readLine(r)
+	if err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Time{})
+	server, release, err := d.greet(line)
+	if err != nil {
+		return answer(c, err)
+	}
+	defer release()
+	if err := answer(c, nil); err != nil {
+		return err
+	}
+	return server.ServeStdio(d.life, r, c)
+}
+
+// answer sends the daemon's answer to a greeting.
+func answer(c net.Conn, refused error) error {
+	var r reply
+	if refused != nil {
+		r.Error = refused.Error()
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(append(b, '\n'))
+	return err
+}
+
+// greet loads what a process brings, or shares what is loaded already.
+func (d *daemon) greet(line []byte) (_ *mcpserver.Server, release func(), err error) {
+	var g Greeting
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&g); err != nil || g.Protocol != attachProtocol || g.Version != d.Version {
+		return nil, nil, fmt.Errorf("the running daemon is of another version (%s): restart it, or use another state folder with --state", d.Version)
+	}
+	if err := d.waitReady(); err != nil {
+		return nil, nil, err
+	}
+	var held []*entry
+	defer func() {
+		if err != nil {
+			d.letGo(held)
+		}
+	}()
+	sources, err := d.sources(&config.Config{Packages: g.Packages})
+	if err != nil {
+		return nil, nil, err
+	}
+	var loaded []mcpserver.Package
+	for i, src := range sources {
+		e, err := d.pool.acquire(d.told, src, g.Packages[i], g.TrustChanges)
+		if err != nil {
+			return nil, nil, err
+		}
+		held = append(held, e)
+		loaded = append(loaded, e.pkg)
+	}
+	server, err := mcpserver.New(mcpserver.Options{Packages: loaded, Version: d.Version, Logger: d.Logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, served := range server.Names() {
+		d.metrics.Serve(name, served)
+	}
+	return server, func() { d.letGo(held) }, nil
+}
+
+// waitReady waits until the daemon's own packages are loaded, so that they are
+// there to be shared.
+func (d *daemon) waitReady() error {
+	select {
+	case <-d.started:
+		if state(d.state.Load()) == ready {
+			return nil
+		}
+	case <-d.told.Done():
+	}
+	return errors.New("the running daemon is about to end; start again")
+}
+
+func (d *daemon) letGo(es []*entry) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	var gone []*entry
+	for _, e := range es {
+		if d.pool.release(e) {
+			gone = append(gone, e)
+			d.forget(e.name)
+		}
+	}
+	d.drop(gone)
+}

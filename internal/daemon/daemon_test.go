@@ -1,0 +1,213 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sandboxd/sandboxd/internal/audit"
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/daemon"
+	w "github.com/sandboxd/sandboxd/internal/wasmtest"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+func TestServe(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Create(), w.Say(1))
+	r.configure("packages: [{source: ./a}]\n")
+	r.start(r.options())
+	s := r.connect("")
+	if got := r.tools(s); got != "a_look a_save" {
+		t.Errorf("tools %s", got)
+	}
+	if text, failed := r.call(s, "a_save"); failed || text != w.Said {
+		t.Errorf("honest call: %q, %t", text, failed)
+	}
+	if text, failed := r.call(s, "a_look"); !failed || strings.Contains(text, w.Said) {
+		t.Errorf("lie: %q, %t", text, failed)
+	}
+	r.metric(`sandboxd_calls_total{outcome="ok",tool="a_save"} 1`)
+	r.metric(`sandboxd_calls_total{outcome="violation",tool="a_look"} 1`)
+	r.metric(`sandboxd_violations_total{hint="readOnlyHint",operation="write",tool="a_look"} 1`)
+	if status, _ := r.get("/healthz"); status != http.StatusOK {
+		t.Errorf("healthz: %d", status)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if n := r.records(audit.Filter{Violations: true}); n != 1 {
+		t.Errorf("%d records of violations", n)
+	}
+	if _, err := os.Stat(filepath.Join(r.state, "volumes/local/a/data", w.Created)); err != nil {
+		t.Errorf("what the honest call made: %v", err)
+	}
+}
+
+func (r *rig) records(f audit.Filter) (n int) {
+	r.t.Helper()
+	if _, err := audit.Read(r.state, f, func(audit.Record) error { n++; return nil }); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// A package that cannot be loaded keeps no other from being served; where none
+// can be, the daemon ends and says why.
+func TestStartWithBadPackages(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	writePackage(t, r.path("bad"), "bad")
+	write(t, r.path("bad/demo.wasm"), string(w.Module{Funcs: []w.Func{{Import: "env", Name: "x"}, {Name: "_start"}}}.Encode()))
+	r.configure("packages: [{source: ./bad}, {source: ./a}]\n")
+	r.start(r.options())
+	if got := r.tools(r.connect("")); got != "a_look a_save" {
+		t.Errorf("tools %s", got)
+	}
+	if !strings.Contains(r.log.String(), "package is not served") {
+		t.Errorf("log: %s", r.log)
+	}
+	r.configure("packages: [{source: ./bad}, {source: ./a, mode: report}]\n")
+	r.metric(`sandboxd_config_reloads_total{result="ok"} 1`)
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	r.configure("packages: [{source: ./bad}]\n")
+	if err := r.start(r.options()).end(); !errors.Is(err, daemon.ErrNothingServed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A listener that is in use, or a configuration that is wrong, is an error.
+func TestStartRefused(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	r.configure("packages: [{source: ./a}]\n")
+	r.start(r.options())
+	o := newRig(t)
+	o.configure("packages: [{source: " + r.path("a") + "}]\nlisten: {http: " + strings.TrimPrefix(r.url, "http://") + "}\n")
+	options := o.options()
+	options.Config = func() (*config.Config, error) { return config.Load(o.path("sandboxd.yaml")) }
+	if err := o.start(options).end(); err == nil {
+		t.Error("an address in use is taken")
+	}
+	o.configure("packages: 1\n")
+	if err := o.start(options).end(); err == nil {
+		t.Error("a wrong configuration is taken")
+	}
+}
+
+func TestTokens(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Create(), w.Say(1))
+	token, hash, err := config.NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.configure(fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%x\"}]\n", hash))
+	r.start(r.options())
+	for path, want := range map[string]int{"/metrics": http.StatusUnauthorized, "/healthz": http.StatusOK, "/readyz": http.StatusOK} {
+		if status, _ := r.get(path); status != want {
+			t.Errorf("%s without token: %d", path, status)
+		}
+	}
+	if status, body := r.get("/metrics", "Authorization", "Bearer "+token); status != http.StatusOK || !strings.Contains(body, "sandboxd_build_info") {
+		t.Errorf("metrics with token: %d", status)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	for _, wrong := range []string{"", "sbx_wrong"} {
+		transport := &mcp.StreamableClientTransport{Endpoint: r.url + "/mcp", HTTPClient: &http.Client{Transport: bearer(wrong)}}
+		if s, err := client.Connect(t.Context(), transport, nil); err == nil {
+			s.Close()
+			t.Errorf("token %q is taken", wrong)
+		}
+	}
+	if text, failed := r.call(r.connect(token), "a_save"); failed {
+		t.Error(text)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	var principal string
+	if _, err := audit.Read(r.state, audit.Filter{}, func(rec audit.Record) error {
+		if rec.Type == audit.TypeCall {
+			principal = rec.Principal
+		}
+		return nil
+	}); err != nil || principal != "alice" {
+		t.Errorf("principal %q, %v", principal, err)
+	}
+	if _, err := os.Stat(filepath.Join(r.state, "volumes/alice/a/data", w.Created)); err != nil {
+		t.Errorf("what alice's call made: %v", err)
+	}
+}
+
+// A call that runs when the daemon is told to stop comes to its end; one that
+// runs on past the grace period is stopped.
+func TestDrain(t *testing.T) {
+	for name, c := range map[string]struct {
+		grace string
+		parts [][]byte
+		ok    bool
+	}{
+		"ends":    {"20s", [][]byte{w.Sleep(3e8), w.Create(), w.Say(1)}, true},
+		"stopped": {"100ms", [][]byte{w.Create(), w.Forever}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			writePackage(t, r.path("a"), "a", c.parts...)
+			r.configure("packages: [{source: ./a}]\ngrace: " + c.grace + "\n")
+			r.start(r.options())
+			s := r.connect("")
+			answered := make(chan bool, 1)
+			go func() {
+				res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "a_save"})
+				answered <- err == nil && !res.IsError
+			}()
+			r.metric("sandboxd_calls_in_flight 1")
+			if err := r.end(); err != nil {
+				t.Error(err)
+			}
+			if ok := <-answered; ok != c.ok {
+				t.Errorf("call went well: %t", ok)
+			}
+			_, err := os.Stat(filepath.Join(r.state, "volumes/local/a/data", w.Created))
+			if (err == nil) != c.ok {
+				t.Errorf("what the call made: %v", err)
+			}
+		})
+	}
+}
+
+// A daemon over stdio ends with its client.
+func TestStdio(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	o := daemon.Options{
+		Config: func() (*config.Config, error) {
+			c := config.Default()
+			c.Packages = []config.Package{{Source: r.path("a")}}
+			return c, nil
+		},
+		Source: func(path string) (*tool.Package, error) { return tool.Load(path, nil) },
+		State:  r.state, Cache: cache,
+	}
+	client, server := newPipes()
+	o.Stdio = &daemon.Stdio{In: server.in, Out: server.out}
+	go func() { r.ended <- daemon.Run(context.Background(), o) }()
+	s := r.session(&mcp.IOTransport{Reader: client.in, Writer: client.out}, nil)
+	if text, failed := r.call(s, "a_look"); failed || text != w.Said {
+		t.Errorf("%q, %t", text, failed)
+	}
+	s.Close()
+	if err := <-r.ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,150 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/host"
+	"github.com/sandboxd/sandboxd/runtime"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// entry is a loaded package, shared by those that serve it.
+type entry struct {
+	name   string
+	digest string
+	spec   config.Package
+	pkg    *runtime.Package
+	users  int           // guarded by the pool
+	ready  chan struct{} // closed when pkg or err is set
+	err    error
+}
+
+// same reports whether the entry is what would be loaded.
+func (e *entry) same(src *tool.Package, spec config.Package) bool {
+	return e.digest == src.Digest && reflect.DeepEqual(e.spec, spec)
+}
+
+// pool holds the loaded packages by name.
+type pool struct {
+	load func(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*runtime.Package, error)
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+func newPool(load func(context.Context, *tool.Package, config.Package, bool) (*runtime.Package, error)) *pool {
+	return &pool{load: load, entries: map[string]*entry{}}
+}
+
+// ConflictError: a connection brings a package under a name that is served
+// already, and it is not the same.
+type ConflictError struct {
+	Name  string
+	Field string // what differs: digest, folders, …
+}
+
+// Error names the package and the mend.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("package %s: the running daemon serves another one of this name: its %s differ; stop the daemon, give the same, or use another state folder with --state", e.Name, e.Field)
+}
+
+// fresh loads a package without giving its name away.
+func (p *pool) fresh(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*entry, error) {
+	e := &entry{name: host.Name(src, spec), digest: src.Digest, spec: spec, ready: make(chan struct{})}
+	defer close(e.ready)
+	e.pkg, e.err = p.load(ctx, src, spec, trustChanges)
+	return e, e.err
+}
+
+// install gives the entries their names and counts a user for each.
+func (p *pool) install(es []*entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range es {
+		e.users++
+		p.entries[e.name] = e
+	}
+}
+
+// acquire returns the package of that name where it is the same as the one that
+// is asked for, or else loads it. It returns [*ConflictError] where another one
+// has the name.
+func (p *pool) acquire(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*entry, error) {
+	name := host.Name(src, spec)
+	for {
+		p.mu.Lock()
+		e, there := p.entries[name]
+		if !there {
+			e = &entry{name: name, digest: src.Digest, spec: spec, users: 1, ready: make(chan struct{})}
+			p.entries[name] = e
+			p.mu.Unlock()
+			return e, p.fill(ctx, e, src, trustChanges)
+		}
+		if !e.same(src, spec) {
+			p.mu.Unlock()
+			return nil, &ConflictError{Name: name, Field: differs(e, src)}
+		}
+		e.users++
+		p.mu.Unlock()
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			p.release(e)
+			return nil, context.Cause(ctx)
+		}
+		if e.err == nil {
+			return e, nil
+		}
+		p.release(e) // whoever loaded it could not; this one may
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func differs(e *entry, src *tool.Package) string {
+	if e.digest != src.Digest {
+		return "digest"
+	}
+	return "folders or settings"
+}
+
+func (p *pool) fill(ctx context.Context, e *entry, src *tool.Package, trustChanges bool) error {
+	e.pkg, e.err = p.load(ctx, src, e.spec, trustChanges)
+	if e.err != nil {
+		p.mu.Lock()
+		if p.entries[e.name] == e {
+			delete(p.entries, e.name)
+		}
+		p.mu.Unlock()
+	}
+	close(e.ready)
+	return e.err
+}
+
+// release counts a user less, and reports whether that was the last one: the
+// package is the caller's to close then.
+func (p *pool) release(e *entry) (last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.users--
+	if e.users > 0 || e.err != nil {
+		return false
+	}
+	if p.entries[e.name] == e {
+		delete(p.entries, e.name)
+	}
+	return true
+}
+
+// has reports whether a package of that name is served.
+func (p *pool) has(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, there := p.entries[name]
+	return there
+}

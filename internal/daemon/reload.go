@@ -1,0 +1,248 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/host"
+	"github.com/sandboxd/sandboxd/internal/mcpserver"
+	"github.com/sandboxd/sandboxd/tool"
+)
+
+// plan is what a configuration comes to: the packages to serve, in its order.
+type plan struct {
+	entries []*entry
+	fresh   []*entry // of entries, those that were loaded for it
+	failed  []failure
+}
+
+// failure is a package that does not load.
+type failure struct {
+	name string
+	spec config.Package
+	err  error
+}
+
+func (p *plan) errors() []error {
+	var errs []error
+	for _, f := range p.failed {
+		errs = append(errs, f.err)
+	}
+	return errs
+}
+
+// plan loads what the configuration names and what is not served the same way
+// already. Packages that cannot be read, or not be told apart, are an error:
+// nothing is loaded then.
+func (d *daemon) plan(c *config.Config, serving []*entry) (*plan, error) {
+	sources, err := d.sources(c)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*entry, len(sources))
+	failed := make([]error, len(sources))
+	var work errgroup.Group
+	work.SetLimit(2) // a compilation uses all cores by itself
+	for i, src := range sources {
+		spec := c.Packages[i]
+		if at := slices.IndexFunc(serving, func(e *entry) bool { return e.same(src, spec) }); at >= 0 {
+			found[i] = serving[at]
+			continue
+		}
+		work.Go(func() error {
+			e, err := d.pool.fresh(d.told, src, spec, d.TrustChanges)
+			if err != nil {
+				failed[i] = err
+			} else {
+				found[i] = e
+			}
+			return nil
+		})
+	}
+	work.Wait() // its functions return no error
+	p := &plan{}
+	for i, e := range found {
+		switch {
+		case failed[i] != nil:
+			p.failed = append(p.failed, failure{host.Name(sources[i], c.Packages[i]), c.Packages[i], failed[i]})
+		default:
+			p.entries = append(p.entries, e)
+			if !slices.Contains(serving, e) {
+				p.fresh = append(p.fresh, e)
+			}
+		}
+	}
+	return p, nil
+}
+
+// sources reads the packages of a configuration.
+func (d *daemon) sources(c *config.Config) ([]*tool.Package, error) {
+	var out []*tool.Package
+	names := map[string]string{}
+	for _, spec := range c.Packages {
+		src, err := d.Source(spec.Source)
+		if err != nil {
+			return nil, err
+		}
+		name := host.Name(src, spec)
+		if other, twice := names[name]; twice {
+			return nil, fmt.Errorf("package %s: %s and %s both have this name; give one another with as: in the configuration", name, other, spec.Source)
+		}
+		names[name] = spec.Source
+		out = append(out, src)
+	}
+	return out, nil
+}
+
+// apply serves what was planned and lets go of the rest. On an error what was
+// served before is served on.
+func (d *daemon) apply(c *config.Config, p *plan) error {
+	loaded := make([]mcpserver.Package, len(p.entries))
+	for i, e := range p.entries {
+		loaded[i] = e.pkg
+	}
+	if err := d.server.Replace(loaded); err != nil {
+		d.drop(p.fresh)
+		return err
+	}
+	d.pool.install(p.fresh)
+	served := d.server.Names()
+	for _, e := range p.entries {
+		d.metrics.Serve(e.name, served[e.name])
+	}
+	var gone []*entry
+	for _, e := range d.serving {
+		if !slices.Contains(p.entries, e) && d.pool.release(e) {
+			gone = append(gone, e)
+			d.forget(e.name)
+		}
+	}
+	d.serving, d.config = p.entries, c
+	d.auth.Store(&c.Principals)
+	d.drop(gone)
+	return nil
+}
+
+// forget gives the place of a name in the metrics free, once nobody serves a
+// package of that name.
+func (d *daemon) forget(name string) {
+	if !d.pool.has(name) {
+		d.metrics.Forget(name)
+	}
+}
+
+// drop closes packages once the calls that run in them have ended.
+func (d *daemon) drop(es []*entry) {
+	grace := d.config.Grace
+	for _, e := range es {
+		d.closing.Go(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), grace)
+			defer cancel()
+			if err := e.pkg.Close(ctx); err != nil {
+				d.Logger.Warn("package was closed with an error", "package", e.name, "error", err)
+			}
+		})
+	}
+}
+
+// reload takes the configuration anew, whole or not at all. A package that is
+// configured as before and whose new files do not load is served on as it was
+// loaded: its change is not the configuration's fault. Of a look at changed files
+// that finds everything as it is, nothing is told.
+func (d *daemon) reload(asked bool) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	changed, err := d.tryReload()
+	if err == nil && !changed && !asked || d.told.Err() != nil {
+		return
+	}
+	d.metrics.Reloaded(err == nil)
+	d.host.Log().ConfigReloaded(err)
+	if err != nil {
+		d.Logger.Error("configuration is not taken, what was served before is served on", "error", err)
+		return
+	}
+	d.Logger.Info("configuration is taken", "packages", len(d.serving))
+}
+
+func (d *daemon) tryReload() (changed bool, err error) {
+	c, err := d.Config()
+	if err != nil {
+		return false, err
+	}
+	if err := d.guarded(c); err != nil {
+		return false, err
+	}
+	p, err := d.plan(c, d.serving)
+	if err != nil {
+		return false, err
+	}
+	if err := d.keep(p); err != nil {
+		d.drop(p.fresh)
+		return false, err
+	}
+	if fixed := fixedSettings(d.config, c); fixed != "" {
+		d.Logger.Warn("a changed setting takes effect at the next start", "setting", fixed)
+	}
+	c.Listen = d.config.Listen // what it listens on, still
+	changed = !slices.Equal(p.entries, d.serving) || !reflect.DeepEqual(c, d.config)
+	return changed, d.apply(c, p)
+}
+
+// keep takes into the plan what is served now of packages that are configured as
+// before and do not load any more. Others that do not load are an error.
+func (d *daemon) keep(p *plan) error {
+	for _, f := range p.failed {
+		if !slices.ContainsFunc(d.config.Packages, func(s config.Package) bool { return reflect.DeepEqual(s, f.spec) }) {
+			return errors.Join(p.errors()...)
+		}
+		if old := slices.IndexFunc(d.serving, func(e *entry) bool { return reflect.DeepEqual(e.spec, f.spec) }); old >= 0 {
+			p.entries = append(p.entries, d.serving[old])
+			d.Logger.Error("package is served on as it was: its change is not taken", "package", f.name, "error", f.err)
+		} else {
+			d.Logger.Error("package is not served", "package", f.name, "error", f.err)
+		}
+	}
+	return nil
+}
+
+// guarded refuses a configuration whose principals would leave the addresses
+// that the daemon listens on, until its next start, open to everybody.
+func (d *daemon) guarded(c *config.Config) error {
+	old := d.config.Listen
+	for _, addr := range []string{old.HTTP, old.Metrics} {
+		if !d.HTTP || addr == "" {
+			continue
+		}
+		if err := config.CheckListen(addr, len(c.Principals) > 0, old.WithoutAuthentication); err != nil {
+			return fmt.Errorf("principals: the daemon listens on %w", err)
+		}
+	}
+	return nil
+}
+
+// fixedSettings names what a running daemon does not change.
+func fixedSettings(old, c *config.Config) string {
+	switch {
+	case old.Listen != c.Listen:
+		return "listen"
+	case old.Limits.Requests != c.Limits.Requests, old.Limits.Body != c.Limits.Body, old.Limits.Calls != c.Limits.Calls,
+		old.Limits.Waiting != c.Limits.Waiting, old.Limits.Memory != c.Limits.Memory:
+		return "limits"
+	case old.Audit != c.Audit:
+		return "audit"
+	case old.Log != c.Log:
+		return "log"
+	case old.Traces != c.Traces:
+		return "traces"
+	case old.Process != c.Process:
+		return "process"
+	}
+	return ""
+}

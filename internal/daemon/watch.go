@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/sandboxd/sandboxd/internal/trust"
+)
+
+// settle is how long files must not change before they are read: editors and
+// package managers write a file in several steps.
+const settle = 200 * time.Millisecond
+
+// watch reloads when it is told to, and when the configuration, a package or an
+// approval has changed on disk.
+func (d *daemon) watch() {
+	var events chan fsnotify.Event
+	var faults chan error
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		d.Logger.Warn("files are not watched; SIGHUP reloads", "error", err)
+	} else {
+		defer w.Close()
+		events, faults = w.Events, w.Errors
+	}
+	watched := d.watchAll(w, nil)
+	changed := time.NewTimer(0)
+	changed.Stop()
+	for {
+		asked := false
+		select {
+		case <-d.told.Done():
+			return
+		case <-d.Reload:
+			asked = true
+		case e := <-events:
+			if d.concerns(e) {
+				changed.Reset(settle)
+			}
+			continue
+		case err := <-faults:
+			// Events were lost, so anything may have changed.
+			d.Logger.Warn("watching files", "error", err)
+		case <-changed.C:
+		}
+		d.reload(asked)
+		watched = d.watchAll(w, watched)
+	}
+}
+
+// watchAll watches the folders of all files that matter, and no others any
+// more. Folders, because a file that is replaced takes its watch with it.
+func (d *daemon) watchAll(w *fsnotify.Watcher, before []string) (watched []string) {
+	if w == nil {
+		return nil
+	}
+	for _, dir := range d.watchedFolders() {
+		if slices.Contains(watched, dir) {
+			continue
+		}
+		// A folder that was deleted and made anew lost its watch: add them all again.
+		if err := w.Add(dir); err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				d.Logger.Warn("folder is not watched; SIGHUP reloads", "folder", dir, "error", err)
+			}
+			continue
+		}
+		watched = append(watched, dir)
+	}
+	for _, dir := range before {
+		if !slices.Contains(watched, dir) {
+			w.Remove(dir) // one that is gone has no watch
+		}
+	}
+	return watched
+}
+
+func (d *daemon) watchedFolders() []string {
+	dirs := []string{trust.Folder(d.State)}
+	for _, f := range d.Watch {
+		dirs = append(dirs, filepath.Dir(f))
+	}
+	return append(dirs, d.packageFolders()...)
+}
+
+func (d *daemon) packageFolders() []string {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	var dirs []string
+	for _, p := range d.config.Packages {
+		dir := p.Source
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			dir = filepath.Dir(dir)
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// concerns reports whether an event is of a file that matters.
+func (d *daemon) concerns(e fsnotify.Event) bool {
+	if e.Op == fsnotify.Chmod {
+		return false
+	}
+	dir, name := filepath.Split(e.Name)
+	dir = filepath.Clean(dir)
+	if dir == trust.Folder(d.State) {
+		return filepath.Ext(name) == ".json"
+	}
+	for _, f := range d.Watch {
+		// A mounted ConfigMap is replaced by the link ..data beside the file.
+		if f == e.Name || name == "..data" && dir == filepath.Dir(f) {
+			return true
+		}
+	}
+	switch filepath.Ext(name) {
+	case ".wasm", ".yaml", ".go":
+		return slices.Contains(d.packageFolders(), dir)
+	}
+	return false
+}
