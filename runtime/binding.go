@@ -12,7 +12,8 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
-// Binding is what the operator gives a package.
+// Binding is what the operator gives a package. Its managed volumes are kept
+// under its name, so whoever loads packages decides whose a name is.
 type Binding struct {
 	As      string            // the package's name here; empty: its own
 	Folders map[string]string // host folder by volume name; a volume that is not listed is managed

@@ -3,7 +3,6 @@ package runtime
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -132,33 +131,5 @@ func TestAbandonedStagesAreTold(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(stage, "o-1")); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestAnotherPackageOfTheNameIsRefused: the name of a package is its author's
-// to choose, so it does not open what another one has stored.
-func TestAnotherPackageOfTheNameIsRefused(t *testing.T) {
-	e := newEngine(t, Observer{})
-	first, second := pack(writesAndSmiles(), tool.Command, writer), pack(writesAndSmiles(), tool.Command, writer)
-	first.Dir, second.Dir = t.TempDir(), t.TempDir()
-	loaded, err := e.Load(context.Background(), first, Binding{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	early, err := e.Load(context.Background(), second, Binding{}) // nothing is stored yet
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
-		t.Fatalf("%s, %v", r.Outcome, r.Err)
-	}
-	if r := early.Call(context.Background(), Request{Tool: "t"}); r.Outcome != HostError || !errors.Is(r.Err, ErrOwner) {
-		t.Errorf("call of another package: %s, %v", r.Outcome, r.Err)
-	}
-	if _, err := e.Load(context.Background(), second, Binding{}); !errors.Is(err, ErrOwner) {
-		t.Errorf("load of another package: %v", err)
-	}
-	if _, err := e.Load(context.Background(), first, Binding{}); err != nil {
-		t.Errorf("load of the owner: %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 		return p, err
 	}
 	phase = "volumes"
-	if p.volumes, err = e.bind(p.name, resolved(src.Dir), src.Manifest.Requests.Volumes, b); err != nil {
+	if p.volumes, err = e.bind(p.name, src.Manifest.Requests.Volumes, b); err != nil {
 		return p, err
 	}
 	phase = "module"

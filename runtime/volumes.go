@@ -3,7 +3,6 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,7 +33,6 @@ type volumes struct {
 	folders *folders
 	managed string // folder of all managed volumes
 	pkg     string
-	source  string // absolute path of the package's folder
 	bound   []boundVolume
 
 	mu   sync.Mutex           // before that of folders
@@ -51,9 +49,9 @@ type boundVolume struct {
 
 // bind finds a place for each requested volume: the operator's folder, or a
 // managed one below the state folder, which is made when it is first used.
-func (e *Engine) bind(pkg, source string, requests []tool.VolumeRequest, b Binding) (*volumes, error) {
+func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, b Binding) (*volumes, error) {
 	vs := &volumes{
-		folders: &e.folders, managed: filepath.Join(e.state, "volumes"), pkg: pkg, source: source,
+		folders: &e.folders, managed: filepath.Join(e.state, "volumes"), pkg: pkg,
 		held: map[string][]*folder{},
 	}
 	for _, r := range requests {
@@ -101,26 +99,7 @@ func (e *Engine) checkBound(vs *volumes, v boundVolume, b Binding) error {
 		}
 		return nil
 	}
-	return vs.checkOwner()
-}
-
-// checkOwner returns [ErrOwner] when the managed volumes of some principal
-// belong to another package of this name.
-func (vs *volumes) checkOwner() error {
-	principals, err := os.ReadDir(vs.managed)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, p := range principals {
-		if err := vs.owner(p.Name()).check(); err != nil {
-			return err
-		}
-	}
 	return nil
-}
-
-func (vs *volumes) owner(principal string) managedOwner {
-	return managedOwner{dir: filepath.Join(vs.managed, principal, vs.pkg), source: vs.source}
 }
 
 // checkFolder refuses what is no folder, and what would give a tool the host's
@@ -223,11 +202,7 @@ func (vs *volumes) acquireOne(principal string, v boundVolume) (*folder, error) 
 	case v.shared != "":
 		return vs.folders.acquire(filepath.Join(vs.managed, principal, sharedFolder, v.shared), volume.Managed)
 	}
-	owner := vs.owner(principal)
-	if err := owner.claim(); err != nil {
-		return nil, err
-	}
-	return vs.folders.acquire(filepath.Join(owner.dir, v.request.Name), volume.Managed)
+	return vs.folders.acquire(filepath.Join(vs.managed, principal, vs.pkg, v.request.Name), volume.Managed)
 }
 
 // forget releases what is held open for a principal.
