@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sandboxd/sandboxd/internal/audit"
+)
+
+// program is the test binary as the program, in the folders of a shell.
+func (s *shell) program(args ...string) *exec.Cmd {
+	s.t.Helper()
+	cmd := exec.Command(os.Args[0], append([]string{"--state", s.state, "--cache", s.cache}, args...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1", "HOME="+s.t.TempDir())
+	return cmd
+}
+
+// daemon starts the program as a daemon and returns its URL. stop ends it as a
+// service manager does.
+func (s *shell) daemon(args ...string) (url string, stop func()) {
+	s.t.Helper()
+	cmd := s.program(append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	var diag bytes.Buffer
+	r := bufio.NewReader(io.TeeReader(stderr, &diag))
+	for url == "" {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("%v; %s", cmd.Wait(), diag.String())
+		}
+		if _, rest, ok := strings.Cut(line, "MCP at "); ok {
+			url, _, _ = strings.Cut(rest, "/mcp")
+		}
+	}
+	read := make(chan struct{})
+	go func() { io.Copy(io.Discard, r); close(read) }()
+	for {
+		res, err := http.Get(url + "/readyz")
+		if err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				break
+			}
+		}
+	}
+	return url, func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		<-read
+		if err := cmd.Wait(); err != nil {
+			s.t.Errorf("daemon: %v; %s", err, diag.String())
+		}
+	}
+}
+
+// Three windows of a host, each with a server of its own, a person at a terminal
+// and Prometheus use one state folder at the same time, with a daemon and
+// without one.
+func TestSeveralProcesses(t *testing.T) {
+	for name, daemon := range map[string]bool{"with a daemon": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newShell(t)
+			pkg := newPackage(t, guest(create(), say(1)))
+			var url string
+			stop := func() {}
+			if daemon {
+				url, stop = s.daemon(pkg)
+			}
+			const windows, calls = 3, 5
+			var work sync.WaitGroup
+			for range windows {
+				work.Go(func() { s.window(pkg, calls) })
+			}
+			for range calls {
+				work.Go(func() {
+					if out, err := s.program("call", "-p", pkg, "look").CombinedOutput(); err == nil || !strings.Contains(string(out), "was stopped") {
+						t.Errorf("call: %v, %s", err, out)
+					}
+				})
+			}
+			if daemon {
+				work.Go(func() { scrape(t, url) })
+			}
+			work.Wait()
+			if daemon {
+				want := fmt.Sprintf(`sandboxd_violations_total{hint="readOnlyHint",operation="create",tool="look"} %d`, windows*calls)
+				if body := scrape(t, url); !strings.Contains(body, want+"\n") {
+					t.Errorf("no %s in the metrics", want)
+				}
+			}
+			stop()
+			records := map[audit.Type]int{}
+			skipped, err := audit.Read(s.state, audit.Filter{}, func(r audit.Record) error { records[r.Type]++; return nil })
+			want := (windows + 1) * calls
+			if err != nil || skipped > 0 || records[audit.TypeViolation] != want || records[audit.TypeCall] != want || records[audit.TypeApprove] != 1 {
+				t.Errorf("records %v, want %d calls; %d torn, %v", records, want, skipped, err)
+			}
+		})
+	}
+}
+
+// window is one server as a host starts it, with a client that calls.
+func (s *shell) window(pkg string, calls int) {
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).
+		Connect(context.Background(), &mcp.CommandTransport{Command: s.program("serve", "--stdio", pkg)}, nil)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer client.Close()
+	for range calls {
+		res, err := client.CallTool(context.Background(), &mcp.CallToolParams{Name: "look"})
+		if err != nil || !res.IsError {
+			s.t.Errorf("a lie was answered with %v, %v", res, err)
+		}
+	}
+}
+
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+// A window that brings another package under a name that the daemon serves is
+// told so.
+func TestConflictWithDaemon(t *testing.T) {
+	s := newShell(t)
+	pkg := newPackage(t, guest(create(), say(1)))
+	_, stop := s.daemon(pkg)
+	other := newPackage(t, guest(say(1)))
+	out, err := s.program("serve", "--stdio", other).CombinedOutput()
+	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "the running daemon serves another one of this name") {
+		t.Errorf("%v, %s", err, out)
+	}
+	stop()
+}
