@@ -2,12 +2,15 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/trust"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
@@ -127,5 +130,28 @@ func TestReloadLetsCallsEnd(t *testing.T) {
 	}
 	if _, err := os.Stat(r.path("state/volumes/local/a/data/" + w.Created)); err != nil {
 		t.Errorf("what the call made: %v", err)
+	}
+}
+
+// A daemon that others reach keeps asking for tokens, whatever address the new
+// configuration names: it listens on the old one until its next start.
+func TestReloadKeepsGuard(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	guarded := fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%064x\"}]\n", 1)
+	r.configure(guarded)
+	o := r.options()
+	o.Config = func() (*config.Config, error) {
+		c, err := config.Load(r.path("sandboxd.yaml"))
+		if err == nil && len(c.Principals) > 0 {
+			c.Listen.HTTP = "0.0.0.0:0"
+		}
+		return c, err
+	}
+	r.start(o)
+	r.configure("packages: [{source: ./a}]\n")
+	r.eventually("the refusal", func() bool { return strings.Contains(r.log.String(), "configuration is not taken") })
+	if status, _ := r.get("/metrics"); status != http.StatusUnauthorized {
+		t.Errorf("status %d", status)
 	}
 }
