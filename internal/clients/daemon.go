@@ -90,7 +90,12 @@ type Daemon struct {
 	URL   string // of the MCP endpoint
 	State string
 	log   *lines
+	stop  func() // once
 }
+
+// Stop interrupts the daemon and waits until it has ended. The test fails when it
+// does not end cleanly.
+func (d *Daemon) Stop() { d.stop() }
 
 // address is how the daemon says where it serves HTTP.
 var address = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
@@ -114,7 +119,8 @@ func (p *Program) Serve(t testing.TB, args ...string) *Daemon {
 	go func() { defer close(read); d.log.read(stderr) }()
 	ended := make(chan error, 1)
 	go func() { <-read; ended <- cmd.Wait() }()
-	t.Cleanup(func() { d.stop(t, cmd, ended) })
+	d.stop = sync.OnceFunc(func() { d.end(t, cmd, ended) })
+	t.Cleanup(d.stop)
 	select {
 	case addr := <-d.log.found:
 		d.URL = "http://" + addr + "/mcp"
@@ -150,7 +156,7 @@ func (d *Daemon) ready(t testing.TB, url string) {
 	}
 }
 
-func (d *Daemon) stop(t testing.TB, cmd *exec.Cmd, ended chan error) {
+func (d *Daemon) end(t testing.TB, cmd *exec.Cmd, ended chan error) {
 	stopped := interrupt(cmd)
 	select {
 	case err := <-ended:

@@ -20,7 +20,7 @@ import (
 
 var duration = flag.Duration("soak", 10*time.Second, "how long the clients call")
 
-const clients = 16
+const callers = 16
 
 // tally is what a client saw.
 type tally struct {
@@ -53,6 +53,9 @@ func (a *tally) add(b *tally) {
 // that a client was answered, each lie was stopped, the counts of the metrics are
 // those of the log, and the process is as large as before.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs the program for a while")
+	}
 	p := start(t)
 	warm := newTally()
 	p.client(t, warm, time.Now().Add(2*time.Second), 0)
@@ -61,7 +64,7 @@ func TestSoak(t *testing.T) {
 	total := warm
 	var mu sync.Mutex
 	var work sync.WaitGroup
-	for i := range clients {
+	for i := range callers {
 		work.Go(func() {
 			mine := newTally()
 			p.client(t, mine, until, i)
@@ -77,9 +80,7 @@ func TestSoak(t *testing.T) {
 	}
 	after := p.settled(before)
 	counted := p.counts()
-	if err := p.stop(); err != nil {
-		t.Errorf("end: %v", err)
-	}
+	p.Stop()
 	compare(t, total, p.records(t), counted)
 	slices.Sort(total.read)
 	n := len(total.read)
@@ -95,7 +96,7 @@ func (p *process) client(t *testing.T, a *tally, until time.Time, seed int) {
 	for time.Now().Before(until) {
 		transport := &http.Transport{}
 		s, err := mcp.NewClient(&mcp.Implementation{Name: "soak", Version: "1"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{
-			Endpoint: p.url + "/mcp", HTTPClient: &http.Client{Transport: transport},
+			Endpoint: p.URL, HTTPClient: &http.Client{Transport: transport},
 		}, nil)
 		if err != nil {
 			a.faults = append(a.faults, "connect: "+err.Error())
