@@ -8,6 +8,7 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +105,26 @@ func (p *Package) accept(info CallInfo, r Request) (*Tool, []byte, error) {
 	case !tool.ValidPackageName(r.Principal):
 		return nil, nil, ErrPrincipal
 	}
+	if missing := lacking(t.Definition.ClientCapabilities, r.ClientCapabilities); len(missing) > 0 {
+		return nil, nil, &CapabilityError{missing}
+	}
 	arguments, err := t.Schemas.Arguments(bytes.TrimSpace(r.Arguments))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrArguments, err)
 	}
 	request, err := newDelivery(r.Tool, info.ID, arguments)
 	return t, request, err
+}
+
+// lacking returns what is required and not declared.
+func lacking(required, declared []string) []string {
+	var missing []string
+	for _, name := range required {
+		if !slices.Contains(declared, name) {
+			missing = append(missing, name)
+		}
+	}
+	return missing
 }
 
 // runs runs an admitted call, again where it met a conflict.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sandboxd/sandboxd/tool"
@@ -21,6 +22,17 @@ var (
 	// ErrPrincipal: whose call it is is no name.
 	ErrPrincipal = errors.New("principal is not a name of up to 64 lower-case letters, digits and hyphens")
 )
+
+// CapabilityError is a call whose client does not declare what the tool requires
+// of it.
+type CapabilityError struct {
+	Missing []string // names of [tool.ClientCapabilities], sorted; at least one
+}
+
+// Error names the capabilities.
+func (e *CapabilityError) Error() string {
+	return "client does not declare " + strings.Join(e.Missing, ", ")
+}
 
 // errPanic is matched by a fault of the host that was a panic: nobody knows
 // how far the call had come.

@@ -145,6 +145,9 @@ func limitReason(err error) string {
 }
 
 func refusal(err error) string {
+	if c, ok := errors.AsType[*CapabilityError](err); ok {
+		return "it requires a client that declares " + strings.Join(c.Missing, ", ")
+	}
 	switch {
 	case errors.Is(err, ErrNoTool):
 		return ErrNoTool.Error()

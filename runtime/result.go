@@ -16,7 +16,7 @@ const (
 	OK        Outcome = "ok"
 	ToolError Outcome = "tool_error" // isError, an exit status other than 0, a trap
 	Violation Outcome = "violation"
-	Refused   Outcome = "refused" // the operator's policy, no such tool, arguments that do not fit, a host that closes
+	Refused   Outcome = "refused" // the operator's policy, no such tool, arguments that do not fit, a client that lacks a capability, a host that closes
 	Timeout   Outcome = "timeout" // or the caller went away
 	Limit     Outcome = "limit"   // of the call, or of how many may run and wait
 	Conflict  Outcome = "conflict"
@@ -30,7 +30,11 @@ type Request struct {
 	DryRun    bool            // judge and show, commit nothing
 	Principal string          // whose call it is, a name as packages have; empty: "local"
 	Trace     TraceContext    // of the caller
-	Notify    Notify
+	// ClientCapabilities are what the caller's client declares that it can do, names
+	// of [tool.ClientCapabilities]. Default: nothing; a tool that requires more is
+	// refused with a [*CapabilityError].
+	ClientCapabilities []string
+	Notify             Notify
 }
 
 // TraceContext is what a caller sent of its trace, as it was sent

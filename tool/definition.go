@@ -71,10 +71,38 @@ func (d *decoder) definition(o strictyaml.Value, manifest bool) Definition {
 	in, out := o.Required("inputSchema"), o.Field("outputSchema")
 	t.InputSchema = d.schema(in, true)
 	t.OutputSchema = d.schema(out, false)
+	t.ClientCapabilities = d.clientCapabilities(o.Field("clientCapabilities"))
 	if manifest {
 		t.IdempotencyKeyArgument = d.keyArgument(o.Field("idempotencyKeyArgument"), in.Node)
 	}
 	return t
+}
+
+// Capabilities that a client of MCP may declare and a tool may require
+// (2026-07-28, schema.ts, ClientCapabilities).
+const (
+	ClientElicitation = "elicitation"
+	ClientRoots       = "roots"
+	ClientSampling    = "sampling"
+)
+
+// ClientCapabilities returns the capabilities of clients that a tool may
+// require, sorted.
+func ClientCapabilities() []string {
+	return []string{ClientElicitation, ClientRoots, ClientSampling}
+}
+
+// clientCapabilities reads a set of names: their order says nothing, so it is
+// not part of the digest.
+func (d *decoder) clientCapabilities(v strictyaml.Value) []string {
+	if !v.Present() {
+		return nil
+	}
+	names := v.Texts("write a list of elicitation, roots and sampling", func(s string) bool {
+		return slices.Contains(ClientCapabilities(), s)
+	})
+	slices.Sort(names)
+	return names
 }
 
 // annotations reads title and the four hints. A hint that is null is an error:

@@ -39,6 +39,9 @@ type canonicalTool struct {
 	OutputSchema           json.RawMessage    `json:"outputSchema"`
 	Annotations            capabilities.Claim `json:"annotations"`
 	IdempotencyKeyArgument string             `json:"idempotencyKeyArgument"`
+	// Younger than the form: left out where it is empty, so that the digests of
+	// packages without it stay as they were approved.
+	ClientCapabilities []string `json:"clientCapabilities,omitempty"`
 }
 
 type canonicalWarmup struct {
@@ -60,6 +63,7 @@ func (m *Manifest) Canonical() ([]byte, error) {
 		ct := canonicalTool{
 			Name: t.Name, Title: t.Title, Description: t.Description,
 			Annotations: t.Claim, IdempotencyKeyArgument: t.IdempotencyKeyArgument,
+			ClientCapabilities: t.ClientCapabilities,
 		}
 		if ct.InputSchema, err = sortedJSON(t.InputSchema); err != nil {
 			return nil, fmt.Errorf("tool %s: inputSchema: %w", t.Name, err)

@@ -11,7 +11,7 @@ import "slices"
 var fieldsOf = map[string][]string{
 	"":                          {"name", "version", "module", "source", "abi", "tools", "requests", "relaxations", "limits", "warmup", "labels"},
 	"source":                    {"language", "dir"},
-	"tools[]":                   {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "idempotencyKeyArgument"},
+	"tools[]":                   {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "idempotencyKeyArgument", "clientCapabilities"},
 	"tools[].annotations":       {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"},
 	"requests":                  {"volumes", "kv", "sql", "http", "services", "outbox", "env", "sessionScratch", "session", "setup"},
 	"requests.volumes[]":        {"name", "path", "access"},

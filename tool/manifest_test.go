@@ -10,7 +10,8 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
-// full has every field of the format.
+// full has every field of the format but clientCapabilities, which is younger
+// than the digests that were approved.
 const full = `# a comment
 name: notes
 version: 1.0.0
@@ -189,6 +190,14 @@ var manifestErrors = []struct{ old, with, field string }{
 	{"readOnlyHint: true", "readOnlyHint: true, readOnlyHint: false", "tools[0].annotations.readOnlyHint"},
 	{"readOnlyHint: true", "readOnlyHint: true, readonlyHint: false", "tools[0].annotations"},
 	{"idempotencyKeyArgument: idempotency_key", "idempotencyKeyArgument: key", "tools[1].idempotencyKeyArgument"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities: sampling", "tools[1].clientCapabilities"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities:", "tools[1].clientCapabilities"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities: {sampling: {}}", "tools[1].clientCapabilities"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities: [sampling, roots, sampling]", "tools[1].clientCapabilities[2]"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities: [Sampling]", "tools[1].clientCapabilities[0]"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities: [tasks]", "tools[1].clientCapabilities[0]"},
+	{"idempotencyKeyArgument: idempotency_key", "clientCapabilities: [null]", "tools[1].clientCapabilities[0]"},
+	{"idempotencyKeyArgument: idempotency_key", "clientcapabilities: [sampling]", "tools[1].clientcapabilities"},
 	{"access: write", "access: admin", "requests.volumes[0].access"},
 	{"access: write", "access: none", "requests.volumes[0].access"},
 	{"access: write", "mode: write", "requests.volumes[0].mode"},

@@ -58,6 +58,9 @@ type Definition struct {
 	OutputSchema           json.RawMessage // nil where there is none
 	Claim                  capabilities.Claim
 	IdempotencyKeyArgument string
+	// ClientCapabilities are what a client must declare for the tool to be called:
+	// some of [ClientCapabilities], sorted; nil: nothing.
+	ClientCapabilities []string
 }
 
 // Requests is what a package would like to have. It gets what is requested and

@@ -189,6 +189,9 @@ func (c *callCmd) print(a *app, r *runtime.Result) error {
 		for _, raw := range r.Output.Content {
 			fmt.Fprintln(a.stderr, a.paint(a.stderr, term.Red, term.Text(contentText(raw))))
 		}
+		if m, ok := errors.AsType[*runtime.CapabilityError](r.Err); ok {
+			fmt.Fprintf(a.stderr, "sandboxd call is no such client: serve the package to an MCP host that declares %s\n", strings.Join(m.Missing, ", "))
+		}
 	}
 	if v := r.Violation; v != nil {
 		fmt.Fprintf(a.stderr, "broken %s: %s %s\n", v.Hint, v.Operation, term.Line(v.Object))

@@ -45,15 +45,15 @@ func (c *configCheckCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	names := map[string]string{}
+	sourceOf := map[string]string{}
 	var errs []error
 	for i, src := range sources {
 		spec := conf.Packages[i]
 		name := host.Name(src, spec)
-		if other, twice := names[name]; twice {
+		if other, twice := sourceOf[name]; twice {
 			errs = append(errs, fmt.Errorf("%s: packages %s and %s are both named %s; give one another with as", file, other, spec.Source, name))
 		}
-		names[name] = spec.Source
+		sourceOf[name] = spec.Source
 		if err := host.CheckLink(src); err != nil {
 			errs = append(errs, err)
 		}
@@ -63,7 +63,7 @@ func (c *configCheckCmd) Run(a *app) error {
 		return err
 	}
 	a.warn(sources...)
-	_, err = fmt.Fprintf(a.stdout, "%s: fine, %d packages\n", file, len(sources))
+	_, err = fmt.Fprintf(a.stdout, "%s: fine; it serves %s\n", file, names(sources, func(p *tool.Package) string { return p.Manifest.Name }))
 	return err
 }
 

@@ -23,6 +23,8 @@ type about struct {
 	InputSchema  *schema      `json:"inputSchema"`
 	OutputSchema *schema      `json:"outputSchema,omitempty"`
 	Annotations  *annotations `json:"annotations,omitempty"`
+	// Not of MCP: the host's to read.
+	ClientCapabilities []string `json:"clientCapabilities,omitempty"`
 }
 
 // annotations keep a hint that was not declared absent: MCP gives absence a
@@ -57,6 +59,31 @@ func Idempotent(b bool) Option { return func(a *about) { a.hints().Idempotent = 
 // its own volumes.
 func OpenWorld(b bool) Option { return func(a *about) { a.hints().OpenWorld = &b } }
 
+// ClientCapabilities declares what a client must be able to do for the tool to be
+// called: some of "elicitation", "roots" and "sampling". The host refuses the
+// calls of other clients before the tool runs. Another name, or one that is there
+// twice, panics when the tool is made.
+func ClientCapabilities(names ...string) Option {
+	return func(a *about) { a.ClientCapabilities = append(a.ClientCapabilities, names...) }
+}
+
+// checkClient refuses what the host would refuse when it loads the package.
+func (a *about) checkClient() error {
+	seen := map[string]bool{}
+	for _, name := range a.ClientCapabilities {
+		switch name {
+		case "elicitation", "roots", "sampling":
+		default:
+			return fmt.Errorf("client capability %q: want elicitation, roots or sampling", name)
+		}
+		if seen[name] {
+			return fmt.Errorf("client capability %s: is there twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
 func (a *about) hints() *annotations {
 	if a.Annotations == nil {
 		a.Annotations = &annotations{}
@@ -68,8 +95,8 @@ func (a *about) hints() *annotations {
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // Tool returns the tool of that name, answered by h. An error of h becomes a
-// result with isError and the error's text. Tool panics where the name or one
-// of the types cannot be described; see the package documentation.
+// result with isError and the error's text. Tool panics where the name, one of
+// the types or an option cannot be described; see the package documentation.
 func Tool[In, Out any](name string, h func(*Call, In) (Out, error), opts ...Option) Definition {
 	if !toolName.MatchString(name) {
 		panic(fmt.Sprintf("sdk: tool name %q: want 1 to 128 of A-Z a-z 0-9 _ . -", name))
@@ -85,6 +112,9 @@ func Tool[In, Out any](name string, h func(*Call, In) (Out, error), opts ...Opti
 	d := Definition{about: about{Name: name, InputSchema: in, OutputSchema: out}, input: in}
 	for _, o := range opts {
 		o(&d.about)
+	}
+	if err := d.about.checkClient(); err != nil {
+		panic(fmt.Sprintf("sdk: tool %s: %v", name, err))
 	}
 	d.handler = func(c *Call, args json.RawMessage) Result {
 		var v In

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -55,6 +56,9 @@ func Attach(ctx context.Context, state string, g Greeting, in io.Reader, out io.
 	path, err := socketPath(state)
 	if err != nil {
 		return err
+	}
+	if checkPrivate(filepath.Dir(path)) != nil {
+		return ErrNoDaemon // whoever listens there need not be ours
 	}
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", path)
@@ -125,38 +129,54 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// listenLocal serves the processes that attach. Where another daemon of the
-// state folder does, this one does not.
-func (d *daemon) listenLocal(work *errgroup.Group) (stop func(), err error) {
-	l, release, err := bindSocket(d.State)
-	if errors.Is(err, errHeld) {
-		d.Logger.Info("local socket is not served: another daemon of this state folder does")
-		return func() {}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+// socketRetry is how often a daemon looks whether the local socket is free.
+const socketRetry = time.Second
+
+// listenLocal serves the processes that attach, once no other daemon of the
+// state folder does. A folder that is not private has no socket.
+func (d *daemon) listenLocal(work *errgroup.Group) {
 	work.Go(func() error {
-		for {
-			c, err := l.Accept()
-			if errors.Is(err, net.ErrClosed) {
+		for told := false; ; told = true {
+			l, release, err := bindSocket(d.State)
+			switch {
+			case err == nil:
+				defer context.AfterFunc(d.life, release)()
+				d.acceptLocal(work, l)
 				return nil
-			}
-			if err != nil {
-				d.Logger.Warn("local socket", "error", err)
-				time.Sleep(100 * time.Millisecond) // out of descriptors: one of them will be free again
-				continue
-			}
-			work.Go(func() error {
-				defer c.Close()
-				if err := d.attached(c); err != nil {
-					d.Logger.Warn("attached process", "error", err)
-				}
+			case !errors.Is(err, errHeld):
+				d.Logger.Warn("local socket is not served: processes of this state folder run by themselves", "error", err)
 				return nil
-			})
+			case !told:
+				d.Logger.Info("local socket is served by another daemon of this state folder")
+			}
+			select {
+			case <-d.told.Done():
+				return nil
+			case <-time.After(socketRetry):
+			}
 		}
 	})
-	return release, nil
+}
+
+func (d *daemon) acceptLocal(work *errgroup.Group, l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			d.Logger.Warn("local socket", "error", err)
+			time.Sleep(100 * time.Millisecond) // out of descriptors: one of them will be free again
+			continue
+		}
+		work.Go(func() error {
+			defer c.Close()
+			if err := d.attached(c); err != nil {
+				d.Logger.Warn("attached process", "error", err)
+			}
+			return nil
+		})
+	}
 }
 
 // attached serves one process that attached.

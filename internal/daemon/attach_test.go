@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,9 +21,16 @@ func greeting(packages ...config.Package) daemon.Greeting {
 	return daemon.Greeting{Version: "test", Packages: packages}
 }
 
-// attach connects a client by way of the local socket. What it returns waits
-// until the attached process has ended.
+// attach connects a client by way of the local socket. What it returns closes the
+// client and waits until the attached process has ended.
 func (r *rig) attach(g daemon.Greeting) (*mcp.ClientSession, func() error) {
+	r.t.Helper()
+	s, ended := r.attached(g)
+	return s, func() error { s.Close(); return <-ended }
+}
+
+// attached is attach whose process may end by itself.
+func (r *rig) attached(g daemon.Greeting) (*mcp.ClientSession, <-chan error) {
 	r.t.Helper()
 	client, server := newPipes()
 	ended := make(chan error, 1)
@@ -31,7 +39,7 @@ func (r *rig) attach(g daemon.Greeting) (*mcp.ClientSession, func() error) {
 		server.out.Close()
 	}()
 	s := r.session(&mcp.IOTransport{Reader: client.in, Writer: client.out}, nil)
-	return s, func() error { s.Close(); return <-ended }
+	return s, ended
 }
 
 // refused returns why a daemon does not serve what it was asked to.
@@ -129,19 +137,20 @@ func TestDaemonEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, end := r.attach(greeting(c.Packages...))
+	s, ended := r.attached(greeting(c.Packages...))
 	if text, failed := r.call(s, "a_look"); failed {
 		t.Error(text)
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if err := end(); !errors.Is(err, daemon.ErrGone) {
+	if err := <-ended; !errors.Is(err, daemon.ErrGone) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// Two daemons of one state folder are replicas; one of them has the socket.
+// Two daemons of one state folder are replicas; one of them has the socket, and
+// the other one after it.
 func TestTwoDaemons(t *testing.T) {
 	r := newRig(t)
 	writePackage(t, r.path("a"), "a", w.Say(1))
@@ -154,12 +163,15 @@ func TestTwoDaemons(t *testing.T) {
 			t.Error(text)
 		}
 	}
-	if err := second.end(); err != nil {
+	if _, end := r.attach(greeting()); end() != nil {
+		t.Error("nobody serves the socket")
+	}
+	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if _, end := r.attach(greeting()); end() != nil {
-		t.Error("the first daemon lost its socket")
-	}
+	second.eventually("the second daemon takes the socket over", func() bool {
+		return !errors.Is(second.refused(greeting()), daemon.ErrNoDaemon)
+	})
 }
 
 // Whatever arrives on the socket, the daemon serves on.
@@ -182,5 +194,28 @@ func TestGarbageOnSocket(t *testing.T) {
 	}
 	if text, failed := r.call(r.connect(""), "a_look"); failed {
 		t.Error(text)
+	}
+}
+
+// Where others may write to the state folder, a socket in it is nobody's.
+func TestSocketInSharedFolder(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	r.configure("packages: [{source: ./a}]\n")
+	if err := os.Mkdir(r.state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(r.state, 0o770); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	r.start(r.options())
+	r.eventually("the warning", func() bool { return strings.Contains(r.log.String(), "local socket is not served") })
+	l, err := net.Listen("unix", filepath.Join(r.state, "daemon.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := r.refused(greeting()); !errors.Is(err, daemon.ErrNoDaemon) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -30,14 +30,13 @@ const (
 // errNoToken: the request carries no token of a principal.
 var errNoToken = errors.New("no valid bearer token")
 
-// listen begins to serve HTTP and the local socket. What it returns stops both,
+// listen begins to serve HTTP and the local socket. What it returns stops HTTP,
 // with the answers that are still on their way sent first.
 func (d *daemon) listen(work *errgroup.Group) (stop func(), err error) {
 	if !d.HTTP {
 		return func() {}, nil
 	}
 	var servers []*http.Server
-	var stops []func()
 	stop = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), lastAnswers)
 		defer cancel()
@@ -45,9 +44,6 @@ func (d *daemon) listen(work *errgroup.Group) (stop func(), err error) {
 			if s.Shutdown(ctx) != nil {
 				s.Close()
 			}
-		}
-		for _, f := range stops {
-			f()
 		}
 	}
 	c := d.config.Listen
@@ -66,12 +62,7 @@ func (d *daemon) listen(work *errgroup.Group) (stop func(), err error) {
 		}
 		servers = append(servers, s)
 	}
-	closeSocket, err := d.listenLocal(work)
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	stops = append(stops, closeSocket)
+	d.listenLocal(work)
 	if d.Started != nil {
 		d.Started(addr, metricsAddr)
 	}

@@ -32,18 +32,15 @@ func socketPath(state string) (string, error) {
 	return filepath.Join(os.TempDir(), "sandboxd-"+strconv.Itoa(os.Getuid()), hex.EncodeToString(sum[:16])), nil
 }
 
-// privateFolder makes the folder of a socket where it is missing, and refuses
-// one that others may write to.
-func privateFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
+// checkPrivate refuses a folder that others may write to: they could put a
+// socket of theirs there.
+func checkPrivate(dir string) error {
+	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedByUser(info) {
-		return fmt.Errorf("folder %s: others may write to it; use another state folder with --state", dir)
+		return fmt.Errorf("folder %s: others may write to it", dir)
 	}
 	return nil
 }
@@ -58,8 +55,11 @@ func bindSocket(state string) (_ net.Listener, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := privateFolder(filepath.Dir(path)); err != nil {
-		return nil, nil, err
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, nil, fmt.Errorf("local socket: %w", err)
+	}
+	if err := checkPrivate(filepath.Dir(path)); err != nil {
+		return nil, nil, fmt.Errorf("local socket: %w", err)
 	}
 	lock := flock.New(path + ".lock")
 	held, err := lock.TryLock()

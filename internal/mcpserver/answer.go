@@ -18,6 +18,9 @@ func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, er
 	switch r.Outcome {
 	case runtime.OK, runtime.ToolError, runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
 	case runtime.Refused:
+		if c, ok := errors.AsType[*runtime.CapabilityError](r.Err); ok {
+			return nil, missingCapability(reason(r), c)
+		}
 		if !errors.Is(r.Err, runtime.ErrArguments) {
 			return nil, refusal(reason(r))
 		}

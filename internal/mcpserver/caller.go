@@ -13,14 +13,17 @@ import (
 // that the SDK hands on. A colon cannot be in the name of a header that a client
 // sends (RFC 9110, section 5.6.2), and net/http refuses it: these are ours.
 const (
-	headerPrincipal = ":principal"
-	headerFlight    = ":flight"
+	headerPrincipal  = ":principal"
+	headerFlight     = ":flight"
+	headerCapability = ":capability"
 )
 
 // caller is who calls.
 type caller struct {
 	principal string // empty: the one user of a stream
 	flight    string // key of the request in [flights]; empty: it has none
+	// capabilities were declared before this request, which does not tell them.
+	capabilities []string
 }
 
 // callerOf returns who sent a request. A request over HTTP that did not come
@@ -29,7 +32,8 @@ func callerOf(req *mcp.CallToolRequest) (caller, error) {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return caller{}, nil
 	}
-	c := caller{first(req.Extra.Header, headerPrincipal), first(req.Extra.Header, headerFlight)}
+	h := req.Extra.Header
+	c := caller{first(h, headerPrincipal), first(h, headerFlight), h[headerCapability]}
 	if c.principal == "" {
 		return caller{}, errors.New("principal: missing")
 	}
@@ -44,6 +48,10 @@ func (c caller) mark(h http.Header) http.Header {
 	h.Del("Cookie")
 	h[headerPrincipal] = []string{c.principal}
 	delete(h, headerFlight)
+	delete(h, headerCapability)
+	if len(c.capabilities) > 0 {
+		h[headerCapability] = c.capabilities
+	}
 	if c.flight != "" {
 		h[headerFlight] = []string{c.flight}
 	}

@@ -42,6 +42,8 @@ func (s *Server) handler(name string) mcp.ToolHandler {
 			Principal: c.principal,
 			Trace:     traceOf(req),
 			Notify:    n.notify(),
+
+			ClientCapabilities: declared(req, c),
 		})
 		if r == nil {
 			s.log.Error("call without a result", "tool", name)

@@ -3,12 +3,10 @@ package mcpserver
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -170,6 +168,9 @@ func (h *httpHandler) forward(w http.ResponseWriter, r *http.Request, principal 
 	c := caller{principal: principal}
 	legacy := r.Header.Get(headerVersion) < sessionless
 	session := r.Header.Get(headerSession)
+	if legacy {
+		c.capabilities = sessionCapabilities(session)
+	}
 	if legacy && ms.calls() && validSession(session) {
 		key, err := flightKey(principal, session, ms.id())
 		if err != nil {
@@ -185,7 +186,7 @@ func (h *httpHandler) forward(w http.ResponseWriter, r *http.Request, principal 
 		c.flight = key
 	}
 	if legacy && ms.initializes() {
-		w.Header().Set(headerSession, rand.Text())
+		w.Header().Set(headerSession, newSession(ms.declared()))
 	}
 	r = r.WithContext(r.Context()) // a copy: the headers are the caller's
 	r.Header = c.mark(r.Header)
@@ -224,12 +225,6 @@ func (h *httpHandler) body(w http.ResponseWriter, r *http.Request) ([]byte, bool
 	w.Header().Set("Connection", "close")
 	writeError(w, http.StatusRequestTimeout, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "body: not received")
 	return nil, false
-}
-
-// validSession reports whether a session id looks like one of ours: 26
-// characters of base 32. What another server gave out is as good.
-func validSession(id string) bool {
-	return len(id) == 26 && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
 func busy(w http.ResponseWriter, id jsonrpc.ID) {

@@ -86,6 +86,8 @@ type enforcement struct {
 	Grants       grants                 `json:"grants"`
 	ModuleDigest string                 `json:"moduleDigest"`
 	PolicyDigest string                 `json:"policyDigest"`
+	// ClientCapabilities are what a client must declare to call the tool.
+	ClientCapabilities []string `json:"clientCapabilities,omitempty"`
 }
 
 // grants is what a call of the tool is given.
@@ -107,6 +109,7 @@ func (e *entry) enforcement() (enforcement, error) {
 			Volumes:        append([]capabilities.VolumeGrant{}, e.tool.Grant.Volumes...),
 			OptionalWrites: e.tool.Grant.OptionalWrites,
 		},
+		ClientCapabilities: e.tool.Definition.ClientCapabilities,
 	}
 	b, err := json.Marshal(struct {
 		Enforcement enforcement

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // messages are the JSON-RPC messages of one HTTP request.
@@ -60,6 +62,28 @@ func (ms *messages) method(name string) bool {
 func (ms *messages) calls() bool       { return ms.method("tools/call") }
 func (ms *messages) listens() bool     { return ms.method("subscriptions/listen") }
 func (ms *messages) initializes() bool { return ms.method("initialize") }
+
+// declared returns the capabilities that the client declares in its initialize
+// request.
+func (ms *messages) declared() []string {
+	r := ms.single()
+	if r == nil {
+		return nil
+	}
+	var p struct {
+		Capabilities map[string]json.RawMessage `json:"capabilities"`
+	}
+	if json.Unmarshal(r.Params, &p) != nil {
+		return nil
+	}
+	var names []string
+	for _, name := range tool.ClientCapabilities() {
+		if bytes.HasPrefix(p.Capabilities[name], []byte("{")) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // id returns the id of a single request, else the zero id.
 func (ms *messages) id() jsonrpc.ID {

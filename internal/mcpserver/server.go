@@ -144,7 +144,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		select {
 		case err = <-done:
 		case <-time.After(s.stopGrace):
-			s.log.Warn("client does not take its answers; they are lost")
+			s.log.Debug("client does not take its answers; they are lost")
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
@@ -192,23 +192,17 @@ func (keepOpen) Close() error { return nil }
 // mcpLog is where the SDK logs.
 func (s *Server) mcpLog() *slog.Logger { return slog.New(quiet{s.log.Handler()}) }
 
-// quiet writes what the SDK logs at the level info, several lines a request,
-// at the level debug.
+// quiet writes at the level debug what the SDK logs above it. A client can cause
+// each of those lines, errors too, as often as it likes; whom they concern is
+// answered. What is a fault of ours is logged by us.
 type quiet struct{ slog.Handler }
 
-func (q quiet) level(l slog.Level) slog.Level {
-	if l == slog.LevelInfo {
-		return slog.LevelDebug
-	}
-	return l
-}
-
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
-	return q.Handler.Enabled(ctx, q.level(l))
+	return q.Handler.Enabled(ctx, min(l, slog.LevelDebug))
 }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = q.level(r.Level)
+	r.Level = min(r.Level, slog.LevelDebug)
 	return q.Handler.Handle(ctx, r)
 }
 

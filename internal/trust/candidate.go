@@ -80,6 +80,7 @@ func (c Candidate) pins() ([]ToolPin, error) {
 		p := ToolPin{
 			Name: d.Name, Title: d.Title, Description: d.Description,
 			Annotations: d.Claim, IdempotencyKeyArgument: d.IdempotencyKeyArgument,
+			ClientCapabilities: d.ClientCapabilities,
 		}
 		var err error
 		if p.InputSchema, err = sorted(d.InputSchema); err != nil {

@@ -95,7 +95,7 @@ func changes(was, now Record) []string {
 
 // toolChanges names what is different in the tools, of each kind in one phrase.
 func toolChanges(was, now []ToolPin) []string {
-	kinds := []string{"hints of", "new tool", "missing tool", "description of", "schema of", "idempotency key of"}
+	kinds := []string{"hints of", "new tool", "missing tool", "description of", "schema of", "idempotency key of", "client capabilities of"}
 	names := make([][]string, len(kinds))
 	for p := range pairs(was, now) {
 		for i, is := range []bool{
@@ -105,6 +105,7 @@ func toolChanges(was, now []ToolPin) []string {
 			p.both() && (p.was.Title != p.now.Title || p.was.Description != p.now.Description),
 			p.both() && (string(p.was.InputSchema) != string(p.now.InputSchema) || string(p.was.OutputSchema) != string(p.now.OutputSchema)),
 			p.both() && p.was.IdempotencyKeyArgument != p.now.IdempotencyKeyArgument,
+			p.both() && !slices.Equal(p.was.ClientCapabilities, p.now.ClientCapabilities),
 		} {
 			if is {
 				names[i] = append(names[i], p.name)

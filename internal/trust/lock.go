@@ -45,6 +45,7 @@ type lockTool struct {
 	InputSchema            string             `json:"inputSchema"`
 	OutputSchema           string             `json:"outputSchema,omitempty"`
 	IdempotencyKeyArgument string             `json:"idempotencyKeyArgument,omitempty"`
+	ClientCapabilities     []string           `json:"clientCapabilities,omitempty"`
 }
 
 // Lock returns sandboxd.lock: what is trusted, as JSON for review and version
@@ -84,6 +85,7 @@ func lockOf(r Record) lockPackage {
 			Name: t.Name, Title: t.Title, Description: t.Description, Annotations: t.Annotations,
 			InputSchema: digest(t.InputSchema), OutputSchema: digest(t.OutputSchema),
 			IdempotencyKeyArgument: t.IdempotencyKeyArgument,
+			ClientCapabilities:     t.ClientCapabilities,
 		})
 	}
 	return p

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
@@ -59,12 +60,13 @@ type ToolPin struct {
 	InputSchema            json.RawMessage    `json:"inputSchema"`
 	OutputSchema           json.RawMessage    `json:"outputSchema,omitempty"` // nil where there is none
 	IdempotencyKeyArgument string             `json:"idempotencyKeyArgument"`
+	ClientCapabilities     []string           `json:"clientCapabilities,omitempty"` // sorted; nil where there are none
 }
 
 // equal compares pins; their schemas are in sorted form.
 func (p ToolPin) equal(q ToolPin) bool {
 	return p.Name == q.Name && p.Title == q.Title && p.Description == q.Description && p.Annotations == q.Annotations &&
-		p.IdempotencyKeyArgument == q.IdempotencyKeyArgument &&
+		p.IdempotencyKeyArgument == q.IdempotencyKeyArgument && slices.Equal(p.ClientCapabilities, q.ClientCapabilities) &&
 		bytes.Equal(p.InputSchema, q.InputSchema) && bytes.Equal(p.OutputSchema, q.OutputSchema)
 }
 
@@ -182,6 +184,9 @@ func (r *Record) check() error {
 	for i, t := range r.Tools {
 		if !tool.ValidToolName(t.Name) || i > 0 && r.Tools[i-1].Name >= t.Name {
 			return errors.New("tools without a valid name, or not sorted")
+		}
+		if slices.ContainsFunc(t.ClientCapabilities, func(name string) bool { return !slices.Contains(tool.ClientCapabilities(), name) }) {
+			return errors.New("not a capability of a client")
 		}
 	}
 	return nil

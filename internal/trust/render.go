@@ -160,6 +160,7 @@ func toolLines(p *ToolPin) []string {
 	if p.IdempotencyKeyArgument != "" {
 		ls = append(ls, term.Line("idempotency key in "+p.IdempotencyKeyArgument))
 	}
+	ls = append(ls, nameLines("requires of the client:", p.ClientCapabilities)...)
 	if p.Title != "" {
 		ls = append(ls, "title "+plain(p.Title))
 	}

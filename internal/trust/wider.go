@@ -26,6 +26,7 @@ func wider(was, now Record) []string {
 			for _, h := range looser(p.was.Annotations.Effective(), p.now.Annotations.Effective()) {
 				list = append(list, "tool "+p.name+": "+h)
 			}
+			list = append(list, added("tool "+p.name+" requires of the client: ", p.was.ClientCapabilities, p.now.ClientCapabilities)...)
 		}
 	}
 	list = append(list, added("requests ", requestLines(was.Requests), requestLines(now.Requests))...)

@@ -23,6 +23,7 @@ func init() {
 		sdk.Tool("test_tool_with_logging", log),
 		sdk.Tool("test_tool_with_progress", progress),
 		sdk.Tool("test_logging_tool", log),
+		sdk.Tool("test_missing_capability", sampling),
 		sdk.Tool("test_streaming_elicitation", progress),
 		sdk.Tool("test_x_mcp_header", region),
 		sdk.Tool("json_schema_2020_12_tool", contact),
@@ -71,6 +72,11 @@ func progress(c *sdk.Call, _ struct{}) (string, error) {
 		time.Sleep(pause)
 	}
 	return "Reported progress three times.", nil
+}
+
+// sampling runs for clients alone that declare sampling.
+func sampling(*sdk.Call, struct{}) (string, error) {
+	return "The client declares sampling.", nil
 }
 
 type place struct {
