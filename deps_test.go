@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"internal/strictyaml": {"internal/term"},
 	"internal/build":      {"tool"},
 	"internal/audit":      {"capabilities", "internal/term", "runtime"},
+	"internal/httpio":     {},
 	"internal/metrics":    {"capabilities", "runtime"},
 	"internal/trace":      {"capabilities", "runtime"},
 	"internal/trust":      {"capabilities", "internal/term", "tool"},
@@ -46,7 +47,7 @@ var mayImport = map[string][]string{
 		"internal/audit", "internal/config", "internal/trust", "internal/wasmbin", "runtime", "tool",
 	},
 	"internal/daemon": {
-		"internal/audit", "internal/config", "internal/host", "internal/mcpserver", "internal/metrics",
+		"internal/audit", "internal/config", "internal/host", "internal/httpio", "internal/mcpserver", "internal/metrics",
 		"internal/trace", "internal/trust", "runtime", "tool",
 	},
 	"internal/demo": {

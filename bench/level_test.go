@@ -98,7 +98,7 @@ func inMemory(tb testing.TB, server *mcpserver.Server) *mcp.ClientSession {
 
 func overHTTP(tb testing.TB, server *mcpserver.Server) *mcp.ClientSession {
 	tb.Helper()
-	h := httptest.NewServer(server.Handler(mcpserver.HTTPOptions{}))
+	h := httptest.NewServer(server.Handler(mcpserver.HTTPOptions{Authenticate: mcpserver.Everybody}))
 	tb.Cleanup(h.Close)
 	s := connect(tb, &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}})
 	tb.Cleanup(func() { s.Close() })

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -91,7 +92,7 @@ func (s *sample) measure(t *testing.T, c *cell, callers int) error {
 			defer mu.Unlock()
 			s.took = append(s.took, took...)
 			s.calls += len(took)
-			fault = err
+			fault = errors.Join(fault, err)
 		})
 	}
 	work.Wait()

@@ -109,7 +109,7 @@ func (g *gate) queued(memory int64) (*ticket, error) {
 }
 
 func (g *gate) fits(memory int64) bool {
-	return g.running < g.limits.Running && memory <= g.limits.Memory-g.memory
+	return g.running < g.limits.Calls && memory <= g.limits.Memory-g.memory
 }
 
 // admit lets in those at the head of the queue for whom there is room. The
@@ -137,7 +137,7 @@ func (g *gate) leaver(memory int64) func() {
 // busy returns the error of a call that is turned away: by when, at the pace of
 // late, those before it will have been served. The caller holds the lock.
 func (g *gate) busy() *BusyError {
-	after := g.mean * time.Duration(len(g.queue)+1) / time.Duration(g.limits.Running)
+	after := g.mean * time.Duration(len(g.queue)+1) / time.Duration(g.limits.Calls)
 	after = min(max(after, time.Second), time.Minute)
 	return &BusyError{Scope: g.scope, RetryAfter: (after + time.Second - 1).Truncate(time.Second)}
 }

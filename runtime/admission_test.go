@@ -20,7 +20,7 @@ import (
 func TestGateAdmitsInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &gate{limits: CallLimits{
-			Running: rapid.IntRange(1, 4).Draw(t, "running"),
+			Calls:   rapid.IntRange(1, 4).Draw(t, "running"),
 			Waiting: rapid.IntRange(1, 6).Draw(t, "waiting"),
 			Memory:  rapid.Int64Range(10, 30).Draw(t, "memory"),
 		}}
@@ -58,7 +58,7 @@ func TestGateAdmitsInOrder(t *testing.T) {
 				if len(in) != g.running || memory != g.memory || len(waits) != len(g.queue) {
 					t.Fatalf("counts %d calls, %d bytes, %d waiting; are %d, %d, %d", g.running, g.memory, len(g.queue), len(in), memory, len(waits))
 				}
-				if len(in) > g.limits.Running || memory > g.limits.Memory || len(waits) > g.limits.Waiting {
+				if len(in) > g.limits.Calls || memory > g.limits.Memory || len(waits) > g.limits.Waiting {
 					t.Fatalf("over the limits: %d calls, %d bytes, %d waiting", len(in), memory, len(waits))
 				}
 				if len(waits) > 0 && g.fits(waits[0].memory) {
@@ -71,7 +71,7 @@ func TestGateAdmitsInOrder(t *testing.T) {
 
 // TestGateForgetsNobody: callers that give up at any moment leave their place.
 func TestGateForgetsNobody(t *testing.T) {
-	g := &gate{limits: CallLimits{Running: 3, Waiting: 40, Memory: 20, Wait: time.Minute}}
+	g := &gate{limits: CallLimits{Calls: 3, Waiting: 40, Memory: 20, Wait: time.Minute}}
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
@@ -161,7 +161,7 @@ func queues(g *gate, n int) {
 func TestTooManyCalls(t *testing.T) {
 	e, began, release := stalling(t, Options{})
 	p := stalls()
-	loaded := mustLoad(t, e, p, Binding{Limits: CallLimits{Running: 1, Waiting: 1, Wait: time.Minute}})
+	loaded := mustLoad(t, e, p, Binding{Limits: CallLimits{Calls: 1, Waiting: 1, Wait: time.Minute}})
 	first := calls(context.Background(), loaded)
 	<-began
 	second := calls(context.Background(), loaded)
@@ -186,7 +186,7 @@ func TestTooManyCalls(t *testing.T) {
 // TestWaitingIsBounded in time, and by the caller.
 func TestWaitingIsBounded(t *testing.T) {
 	e, began, release := stalling(t, Options{})
-	loaded := mustLoad(t, e, stalls(), Binding{Limits: CallLimits{Running: 1, Wait: 20 * time.Millisecond}})
+	loaded := mustLoad(t, e, stalls(), Binding{Limits: CallLimits{Calls: 1, Wait: 20 * time.Millisecond}})
 	first := calls(context.Background(), loaded)
 	<-began
 	if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != Limit || !errors.Is(r.Err, ErrBusy) {
@@ -207,8 +207,8 @@ func TestWaitingIsBounded(t *testing.T) {
 // TestAStalledPackageBlocksNoOther: its calls wait for one another, not in the
 // engine's queue.
 func TestAStalledPackageBlocksNoOther(t *testing.T) {
-	e, began, release := stalling(t, Options{Limits: CallLimits{Running: 2, Waiting: 1}})
-	stalled := mustLoad(t, e, stalls(), Binding{As: "stalled", Limits: CallLimits{Running: 1}})
+	e, began, release := stalling(t, Options{Limits: CallLimits{Calls: 2, Waiting: 1}})
+	stalled := mustLoad(t, e, stalls(), Binding{As: "stalled", Limits: CallLimits{Calls: 1}})
 	other := mustLoad(t, e, pack(command("", "", nil), tool.Command, readOnly), Binding{As: "other"})
 	var all []<-chan *Result
 	for range 10 {
@@ -231,7 +231,7 @@ func TestAStalledPackageBlocksNoOther(t *testing.T) {
 // that it may take.
 func TestEngineWideLimits(t *testing.T) {
 	for name, limits := range map[string]CallLimits{
-		"calls":  {Running: 1, Wait: 20 * time.Millisecond},
+		"calls":  {Calls: 1, Wait: 20 * time.Millisecond},
 		"memory": {Memory: 20 << 20, Wait: 20 * time.Millisecond}, // one call's is 16 MiB
 	} {
 		e, began, release := stalling(t, Options{Limits: limits})
@@ -256,7 +256,7 @@ func TestEngineWideLimits(t *testing.T) {
 // TestLimitsThatCannotBeKept are errors at load.
 func TestLimitsThatCannotBeKept(t *testing.T) {
 	e := newEngine(t, Observer{})
-	for _, l := range []CallLimits{{Memory: 1 << 20}, {Running: -1}, {Wait: -1}} {
+	for _, l := range []CallLimits{{Memory: 1 << 20}, {Calls: -1}, {Wait: -1}} {
 		var load *LoadError
 		_, err := e.Load(context.Background(), pack(command("", "", nil), tool.Command, readOnly), Binding{Limits: l})
 		if !errors.As(err, &load) || load.Phase != "binding" {

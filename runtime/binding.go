@@ -31,24 +31,24 @@ type Binding struct {
 // the first one for a package and the second one for an engine. A package that
 // may run as much as its engine can keep all others waiting.
 type CallLimits struct {
-	Running int           // calls that run at once; default: 16, 64
+	Calls   int           // calls that run at once; default: 16, 64
 	Waiting int           // calls that wait for that; default: 64, 256
 	Memory  int64         // bytes that the memory limits of the running calls add up to; default: 1 GiB, 4 GiB
 	Wait    time.Duration // how long a call waits at most; default: 10 s
 }
 
 var (
-	packageLimits = CallLimits{Running: 16, Waiting: 64, Memory: 1 << 30, Wait: 10 * time.Second}
-	engineLimits  = CallLimits{Running: 64, Waiting: 256, Memory: 4 << 30, Wait: 10 * time.Second}
+	packageLimits = CallLimits{Calls: 16, Waiting: 64, Memory: 1 << 30, Wait: 10 * time.Second}
+	engineLimits  = CallLimits{Calls: 64, Waiting: 256, Memory: 4 << 30, Wait: 10 * time.Second}
 )
 
 // or returns the limits with those of d where nothing is said.
 func (l CallLimits) or(d CallLimits) (CallLimits, error) {
-	if l.Running < 0 || l.Waiting < 0 || l.Memory < 0 || l.Wait < 0 {
+	if l.Calls < 0 || l.Waiting < 0 || l.Memory < 0 || l.Wait < 0 {
 		return l, errors.New("limits of calls: negative; want 0 for the default, or more")
 	}
-	if l.Running == 0 {
-		l.Running = d.Running
+	if l.Calls == 0 {
+		l.Calls = d.Calls
 	}
 	if l.Waiting == 0 {
 		l.Waiting = d.Waiting

@@ -95,6 +95,10 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 // returns the cause of ctx when that ends first; they run on then.
 func (e *Engine) Drain(ctx context.Context) error { return e.running.drain(ctx) }
 
+// Stop lets no further call begin, stops those that run, and returns when they
+// have ended; one that is being committed is not cut off.
+func (e *Engine) Stop() { e.running.stop() }
+
 // Close stops the calls that still run, waits for them to end (one that is
 // being committed is not cut off), and releases what the engine holds. Later
 // calls are refused.

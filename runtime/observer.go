@@ -17,9 +17,9 @@ type CallInfo struct {
 }
 
 // Observer receives what happens in an engine. Nil functions are not called.
-// Violation and Denial are called before the guest is stopped or told; all are
-// called from the goroutine of the call and must not block for long. A panic in
-// one ends neither the process nor the call at once; a call that is not committed
+// Violation and Denial are called before the guest is stopped or told. All are
+// called from the goroutine of the call, or of the load, and must not block for
+// long. A panic in one ends neither the process nor the call at once; a call that is not committed
 // yet ends as a fault of the host.
 type Observer struct {
 	CallStart func(CallInfo)
@@ -34,14 +34,14 @@ type Observer struct {
 	Commit func(CallInfo, time.Duration)
 	// Acquired is called when a package's instance is ready for a call: by which
 	// method it was made ("new") and how long that took. Released is called when
-	// that instance is given back.
+	// the call is done with it.
 	Acquired func(pkg, method string, took time.Duration)
 	Released func(pkg string)
 	// Abandoned is called when a commit finds what a killed process left in a
 	// volume's folder on the host: stages that hold files of the volume.
 	Abandoned func(folder string, stages []string)
-	// Compile is called before a module is compiled that was not in the cache's
-	// reach yet; done is called when it is ready. A nil done is allowed.
+	// Compile is called before a module is compiled, or its machine code is read
+	// from the cache; done is called when it is ready. A nil done is allowed.
 	Compile func(pkg string, bytes int) (done func())
 }
 

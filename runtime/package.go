@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -76,7 +77,7 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	defer func() {
 		// No package may take the host down, whatever it makes the engine do.
 		if fault := recover(); fault != nil {
-			err = &HostFault{fmt.Errorf("panic: %v", fault)}
+			err = &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())}
 		}
 		if err != nil {
 			err = errors.Join(&LoadError{Package: p.name, Phase: phase, Err: err, Log: p.log}, p.Close(context.WithoutCancel(ctx)))

@@ -46,7 +46,7 @@ func TestCloseStopsWhatRuns(t *testing.T) {
 // that run are committed, and the time for it is the caller's.
 func TestDrainLetsCallsEnd(t *testing.T) {
 	e, began, release := stalling(t, Options{})
-	loaded := mustLoad(t, e, stalls(), Binding{Limits: CallLimits{Running: 1, Wait: time.Minute}})
+	loaded := mustLoad(t, e, stalls(), Binding{Limits: CallLimits{Calls: 1, Wait: time.Minute}})
 	running := calls(context.Background(), loaded)
 	<-began
 	waiting := calls(context.Background(), loaded)

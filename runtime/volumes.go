@@ -28,7 +28,7 @@ const sharedFolder = "_shared"
 const maxHeld = 64
 
 // volumes says where each requested volume of a package lives, and holds open
-// those of principals who called lately. It is safe for concurrent use.
+// those of some principals who called. It is safe for concurrent use.
 type volumes struct {
 	folders *folders
 	managed string // folder of all managed volumes

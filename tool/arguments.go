@@ -6,36 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // What one JSON value of a call may hold.
 const (
 	maxNesting = 64      // objects and arrays in one another
 	maxValues  = 1 << 18 // values in all: each takes more of the host's memory than of the message
+
+	// Numbers of more digits than 64 bits hold may take a thousand times as long
+	// to read as others.
+	exactDigits    = 19
+	maxLongNumbers = 1 << 14
 )
-
-// textValue, listValue and objectValue are the values that the validator
-// judges. It writes what it judges into its errors, of which it makes one for
-// each alternative that does not fit: formatted they are short.
-type (
-	textValue   string
-	listValue   []any
-	objectValue map[string]any
-)
-
-// Format writes a few characters of the text.
-func (t textValue) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%q", brief(string(t))) }
-
-// Format writes how long the list is.
-func (l listValue) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "a list of %d", len(l)) }
-
-// Format writes how many members the object has.
-func (o objectValue) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "an object of %d", len(o)) }
 
 // brief returns the start of a text, on one line.
 func brief(s string) string {
@@ -62,6 +48,7 @@ type strictReader struct {
 	at     int
 	out    []byte
 	values int
+	long   int  // numbers of more than exactDigits
 	folded bool // keys that differ only by case are one key
 }
 
@@ -70,15 +57,14 @@ func readStrict(raw []byte, folded bool) (any, []byte, *fault) {
 	if !utf8.Valid(raw) {
 		return nil, nil, &fault{"", "not UTF-8", "encode text as UTF-8"}
 	}
-	var whole json.RawMessage
-	if err := json.Unmarshal(raw, &whole); err != nil {
+	if !json.Valid(raw) {
 		at := ""
-		if s, ok := errors.AsType[*json.SyntaxError](err); ok {
+		if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, new(json.RawMessage))); ok {
 			at = fmt.Sprintf(" at byte %d", s.Offset)
 		}
 		return nil, nil, &fault{"", "not JSON" + at, "send one JSON value"}
 	}
-	r := &strictReader{in: whole, folded: folded, out: make([]byte, 0, len(whole))}
+	r := &strictReader{in: raw, folded: folded, out: make([]byte, 0, len(raw))}
 	v, f := r.value(nil, 0)
 	if f != nil {
 		return nil, nil, f
@@ -96,19 +82,25 @@ type spot struct {
 
 // pointer returns the place as a JSON pointer (RFC 6901).
 func (s *spot) pointer() string {
-	if s == nil {
+	var tokens []string
+	for ; s != nil; s = s.up {
+		if s.list {
+			tokens = append(tokens, strconv.Itoa(s.index))
+		} else {
+			tokens = append(tokens, pointerToken(s.key))
+		}
+	}
+	if len(tokens) == 0 {
 		return ""
 	}
-	if s.list {
-		return s.up.pointer() + "/" + strconv.Itoa(s.index)
-	}
-	return s.up.pointer() + "/" + pointerToken(s.key)
+	slices.Reverse(tokens)
+	return "/" + strings.Join(tokens, "/")
 }
 
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointerToken escapes a key for a JSON pointer.
-func pointerToken(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+func pointerToken(key string) string { return pointerEscapes.Replace(key) }
 
 // space skips white space and returns the byte that follows.
 func (r *strictReader) space() byte {
@@ -175,13 +167,9 @@ func (r *strictReader) list(at *spot, depth int) (any, *fault) {
 }
 
 func (r *strictReader) object(at *spot, depth int) (any, *fault) {
-	o := objectValue{}
-	var spelled map[string]string // spelling by folded key
-	if r.folded {
-		spelled = map[string]string{}
-	}
+	o := &objectValue{}
 	for r.punct(); r.space() != '}'; {
-		if len(o) > 0 {
+		if len(o.keys) > 0 {
 			r.punct()
 		}
 		r.space()
@@ -190,22 +178,31 @@ func (r *strictReader) object(at *spot, depth int) (any, *fault) {
 			return nil, f
 		}
 		here := &spot{up: at, key: key}
-		if _, twice := o[key]; twice {
-			return nil, &fault{here.pointer(), "is there twice", "send it once"}
-		}
+		var fold uint64
+		other := -1
 		if r.folded {
-			same := strictyaml.Fold(key)
-			if other, ok := spelled[same]; ok {
-				return nil, &fault{here.pointer(), fmt.Sprintf("differs from %q by case only", brief(other)), "send one of them"}
-			}
-			spelled[same] = key
+			fold = foldOf(key)
+			other = o.like(key, fold)
+		} else {
+			other = o.index(key)
+		}
+		switch {
+		case other < 0:
+		case o.keys[other] == key:
+			return nil, &fault{here.pointer(), "is there twice", "send it once"}
+		default:
+			return nil, &fault{here.pointer(), fmt.Sprintf("differs from %q by case only", brief(o.keys[other])), "send one of them"}
 		}
 		r.punct()
 		v, f := r.value(here, depth)
 		if f != nil {
 			return nil, f
 		}
-		o[key] = v
+		if r.folded {
+			o.addFolded(key, fold, v)
+		} else {
+			o.add(key, v)
+		}
 	}
 	r.punct()
 	return o, nil
@@ -298,15 +295,52 @@ func (r *strictReader) number(at *spot) (any, *fault) {
 	}
 	s := string(r.in[start:r.at])
 	r.out = append(r.out, s...)
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return i, nil
+	if len(s) <= 20 && !strings.ContainsAny(s, ".eE") {
+		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return i, nil
+		}
+		if u, err := strconv.ParseUint(s, 10, 64); err == nil {
+			return u, nil
+		}
 	}
-	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
-		return u, nil
+	digits, tiny := shape(s)
+	if digits > exactDigits {
+		if r.long++; r.long > maxLongNumbers {
+			return nil, &fault{at.pointer(), fmt.Sprintf("more than %d numbers of more than %d digits", maxLongNumbers, exactDigits), "send them as text, or shorter"}
+		}
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(f, 0) {
-		return nil, &fault{at.pointer(), "a number out of the range of 64-bit floats", "send it as text, or a smaller one"}
+	if !tiny {
+		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) {
+			return f, nil
+		}
 	}
-	return f, nil
+	return nil, &fault{at.pointer(), "a number out of the range of 64-bit floats", "send it as text"}
+}
+
+// shape returns how many significant digits a number has, and whether it is
+// nearer to zero than floats are exact.
+func shape(s string) (digits int, tiny bool) {
+	mantissa, exponent := s, ""
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		mantissa, exponent = s[:i], s[i+1:]
+	}
+	whole, part, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
+	whole = strings.TrimLeft(whole, "0")
+	magnitude := len(whole)
+	if whole == "" {
+		rest := strings.TrimLeft(part, "0")
+		magnitude = len(rest) - len(part)
+		part = rest
+	}
+	if digits = len(whole) + len(part); digits == 0 {
+		return 0, false
+	}
+	e, err := strconv.Atoi(exponent)
+	if err != nil && exponent != "" {
+		e = math.MaxInt32 // ParseFloat says so, too
+		if exponent[0] == '-' {
+			e = math.MinInt32
+		}
+	}
+	return digits, magnitude+e < -306
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -151,7 +152,10 @@ func TestArgumentsFitAsTheValidatorSays(t *testing.T) {
 
 func FuzzArguments(f *testing.F) {
 	s := schemas(f, noteSchema, looseSchema)
-	for _, in := range []string{`{"title":"a","labels":{"k":"\ud83d\ude00"}}`, `{"Title":"a"}`, `{"title":"\ud800"}`, `{"a":[1e400]}`, ``, `{"title":"a","count":9.0}`} {
+	for _, in := range []string{
+		`{"title":"a","labels":{"k":"\ud83d\ude00"}}`, `{"Title":"a"}`, `{"title":"\ud800"}`, `{"a":[1e400]}`, ``, `{"title":"a","count":9.0}`,
+		`{"free":{"Text":1,"tExt":2},"inner":{"text":"a"},"title":"a"}`, `{"a":5e-324}`, `{"title":"a","labels":{` + keys(300) + `,"K7":""}}`,
+	} {
 		f.Add(in)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -176,7 +180,21 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
+// keys writes n members of an object.
+func keys(n int) string {
+	var members []string
+	for i := range n {
+		members = append(members, fmt.Sprintf(`"k%d":"v"`, i))
+	}
+	return strings.Join(members, ",")
+}
+
 func FuzzNewSchemas(f *testing.F) {
+	// Each item is held against all properties, once a key elsewhere is in doubt.
+	f.Add(`{"type":"object","properties":{"list":{"items":{"properties":{`+strings.ReplaceAll(keys(200), `"v"`, `{}`)+`}}},"free":{}}}`,
+		`{"free":{"K1":1},"list":[`+strings.Repeat(`{},`, 1000)+`{}]}`)
+	f.Add(`{"properties":{"a":{"pattern":"(a|aa)*b"}},"unevaluatedProperties":false}`, `{"a":"aaaaaaaaaaaaaaaaaaaaaaaa"}`)
+	f.Add(`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"],"b":{"items":[{}]}}}`, `{"a":1,"b":[]}`)
 	f.Add(noteSchema, `{"title":"a"}`)
 	f.Add(looseSchema, `{"inner":{"text":"a"}}`)
 	f.Add(`{"type":"object","$ref":"#"}`, `{}`)

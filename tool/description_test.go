@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ func TestParseDescription(t *testing.T) {
 	tools, err := ParseDescription([]byte(`{"tools": [{
 		"name": "t", "description": "a", "inputSchema": {"type": "object", "additionalProperties": false},
 		"annotations": {"title": "T", "readOnlyHint": false, "destructiveHint": false},
-		"_meta": {"x": 1}, "icons": [], "execution": {"taskSupport": "forbidden"}
+		"clientCapabilities": ["sampling", "elicitation"], "_meta": {"x": 1}, "icons": [], "execution": {"taskSupport": "forbidden"}
 	}], "nextCursor": "", "_meta": {}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +25,9 @@ func TestParseDescription(t *testing.T) {
 	want := capabilities.Claim{ReadOnly: capabilities.False, Destructive: capabilities.False}
 	if len(tools) != 1 || tools[0].Claim != want || tools[0].Title != "T" || tools[0].OutputSchema != nil {
 		t.Errorf("tools %+v", tools)
+	}
+	if got := tools[0].ClientCapabilities; !slices.Equal(got, []string{ClientElicitation, ClientSampling}) {
+		t.Errorf("client capabilities %q", got)
 	}
 	if got := string(tools[0].InputSchema); got != `{"type":"object","additionalProperties":false}` {
 		t.Errorf("schema %s", got)
@@ -42,6 +46,10 @@ func TestParseDescriptionError(t *testing.T) {
 		{"two values", one("") + `{}`},
 		{"tail", one("") + `x`},
 		{"duplicate", one(`,"name":"u"`)},
+		{"client capabilities, unknown", one(`,"clientCapabilities":["tasks"]`)},
+		{"client capabilities, twice", one(`,"clientCapabilities":["roots","roots"]`)},
+		{"client capabilities, no list", one(`,"clientCapabilities":{"roots":{}}`)},
+		{"client capabilities, misspelt", one(`,"ClientCapabilities":["roots"]`)},
 		{"duplicate escaped", one(`,"n\u0061me":"u"`)},
 		{"case of a field", one(`,"Name":"u"`)},
 		{"case of the list", `{"Tools":[{"name":"t",` + object + `}]}`},

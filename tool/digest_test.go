@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,36 @@ func TestCanonicalIgnores(t *testing.T) {
 		if got := canonicalOf(t, doc); !bytes.Equal(got, want) {
 			t.Errorf("%s changes the canonical form\n%s\n%s", name, got, want)
 		}
+	}
+}
+
+// TestDigestClientCapabilities: each set of required capabilities has a form of
+// its own, however it is written, and no capability the form of before.
+func TestDigestClientCapabilities(t *testing.T) {
+	form := func(field string) string {
+		return string(canonicalOf(t, strings.Replace(small, "}}]", "}"+field+"}]", 1)))
+	}
+	if none, empty := form(""), form(", clientCapabilities: []"); none != empty || strings.Contains(none, "clientCapabilities") {
+		t.Errorf("without: %s\nempty: %s", none, empty)
+	}
+	names := ClientCapabilities()
+	seen := map[string]bool{}
+	for set := range 1 << len(names) {
+		var in []string
+		for i, name := range names {
+			if set>>i&1 == 1 {
+				in = append(in, name)
+			}
+		}
+		one := form(", clientCapabilities: [" + strings.Join(in, ", ") + "]")
+		slices.Reverse(in)
+		if other := form(", clientCapabilities: [" + strings.Join(in, ", ") + "]"); other != one {
+			t.Errorf("order shows: %s\n%s", one, other)
+		}
+		seen[one] = true
+	}
+	if len(seen) != 1<<len(names) {
+		t.Errorf("%d forms of %d", len(seen), 1<<len(names))
 	}
 }
 

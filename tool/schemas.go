@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
-
-	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
 // ArgumentsError is what is wrong with the arguments of a call, where, and how
@@ -77,7 +74,7 @@ func (s *Schemas) Arguments(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	v, canonical, f := readStrict(raw, true)
 	if f == nil {
-		if _, ok := v.(objectValue); !ok {
+		if _, ok := v.(*objectValue); !ok {
 			f = &fault{"", "is " + article(typeOf(v)), "send an object"}
 		} else {
 			f = s.input.judge(v, true)
@@ -107,24 +104,4 @@ func (s *Schemas) Output(structured json.RawMessage) error {
 		return &OutputError{Path: f.path, Problem: f.problem}
 	}
 	return nil
-}
-
-// judge returns why a value does not fit. With spellings, no key
-// may be another spelling of a property that is declared for its object.
-func (g *graph) judge(v any, spellings bool) *fault {
-	if f := g.weigh(v, spellings); f != nil {
-		return f
-	}
-	err := g.validator.Validate(v)
-	if err == nil {
-		return nil
-	}
-	if f := g.root.explain(nil, v); f != nil {
-		return f
-	}
-	reason := err.Error()
-	if i := strings.LastIndex(reason, "validating "); i >= 0 {
-		reason = reason[i:]
-	}
-	return &fault{"", "does not fit the schema: " + strictyaml.Clip(strictyaml.OneLine(reason)), ""}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,38 +15,50 @@ import (
 	"github.com/sandboxd/sandboxd/internal/strictyaml"
 )
 
-// rule is one schema with those that it leads to. The graph of rules follows
-// the validator's steps without judging: how many there will be, which names an
-// object knows, and why a value that does not fit does not.
+// rule is one schema with those that it leads to, ready to judge.
 type rule struct {
 	*jsonschema.Schema
-	never      bool    // the schema false
-	text       int     // bytes of what an error of the validator repeats of it
-	same       []*rule // judge the same value, whatever it is
-	all        []*rule // those of same that must fit: $ref and allOf
-	pattern    *regexp.Regexp
-	properties map[string]*rule
-	patterns   []patternRule
-	additional *rule // of objects, for what neither properties nor patterns name
-	names      *rule // of the keys of objects
-	anyMember  []*rule
-	prefix     []*rule // of lists
-	rest       *rule   // of lists, after prefix
-	anyItem    []*rule
+	never bool // the schema false
+
+	// Rules for the same value.
+	ref, dynamicRef       *rule
+	allOf, anyOf, oneOf   []*rule
+	not                   *rule
+	cond, then, otherwise *rule            // if, then, else
+	dependents            map[string]*rule // of objects, by the key that they need
+	same                  []*rule          // all of these
+
+	types   []string
+	choices []choice
+	pattern *pattern
+
+	required      []string // distinct
+	dependentKeys map[string][]string
+	properties    map[string]*rule
+	folded        map[uint64]string // names of properties, by fold
+	patterns      []patternRule
+	additional    *rule // for what neither properties nor patterns name
+	names         *rule // for the keys themselves
+	restMembers   *rule // unevaluatedProperties
+
+	prefix    []*rule
+	rest      *rule // for items after prefix
+	contains  *rule
+	restItems *rule // unevaluatedItems
 }
 
 type patternRule struct {
-	*regexp.Regexp
+	*pattern
 	*rule
 }
 
 // graph is a schema that is ready to judge.
 type graph struct {
-	root      *rule
-	validator *jsonschema.Resolved
-	branches  bool              // some value is judged by more than one schema
-	declared  map[string]string // a name of properties anywhere, by folded name
-	plain     map[string]bool   // those names that no other differs from by case only
+	root        *rule
+	draft7      bool
+	unevaluated bool              // some rule asks what others have judged
+	declared    map[uint64]string // a name of properties anywhere, by fold
+	plain       map[string]bool   // those names that no other differs from by case only
 }
 
 // newGraph compiles a schema.
@@ -65,20 +76,26 @@ func newGraph(text []byte) (g *graph, err error) {
 	if f != nil {
 		return nil, errors.New(located("", f.path, f.problem, f.mend))
 	}
-	// The validator knows each dialect by one spelling, and refuses every value
-	// under another.
+	// The library knows each dialect by one spelling.
+	draft7 := false
 	switch s.Schema {
 	case dialects[1]:
 		s.Schema = dialects[0]
-	case dialects[3], dialects[5]:
+	case dialects[2], dialects[3], dialects[4], dialects[5]:
 		s.Schema = dialects[2]
+		draft7 = true
 	}
-	b := &graphBuilder{graph: &graph{declared: map[string]string{}, plain: map[string]bool{}}, at: map[string]*rule{}, anchors: map[string]*rule{}, source: source}
-	b.root = b.build(&s, "")
-	if err := b.link(); err != nil {
-		return nil, err
+	b := &graphBuilder{
+		graph: &graph{draft7: draft7, declared: map[uint64]string{}, plain: map[string]bool{}},
+		at:    map[string]*rule{}, anchors: map[string]*rule{}, source: source, states: maxStates,
 	}
-	if b.validator, err = s.Resolve(nil); err != nil {
+	if b.root = b.build(&s, ""); b.err == nil {
+		b.err = b.link()
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	if _, err := s.Resolve(nil); err != nil {
 		return nil, err
 	}
 	return b.graph, nil
@@ -89,11 +106,13 @@ type graphBuilder struct {
 	source  any              // the schema as it was read
 	at      map[string]*rule // by JSON pointer
 	anchors map[string]*rule
+	states  int // that patterns may still have
+	err     error
 }
 
 // build makes the rules of a schema and those in it.
 func (b *graphBuilder) build(s *jsonschema.Schema, at string) *rule {
-	if s == nil {
+	if s == nil || b.err != nil {
 		return nil
 	}
 	r := &rule{Schema: s}
@@ -103,63 +122,168 @@ func (b *graphBuilder) build(s *jsonschema.Schema, at string) *rule {
 		return r
 	}
 	for _, name := range []string{s.Anchor, s.DynamicAnchor} {
-		if name != "" {
-			b.anchors[name] = r
+		if name == "" {
+			continue
 		}
-	}
-	b.exact(r, at)
-	if s.Pattern != "" {
-		r.pattern = regexp.MustCompile(s.Pattern)
-	}
-	sub := func(s *jsonschema.Schema, key string) *rule { return b.build(s, at+"/"+key) }
-	subs := func(list []*jsonschema.Schema, key string) (rules []*rule) {
-		for i, s := range list {
-			rules = append(rules, sub(s, key+"/"+strconv.Itoa(i)))
+		if b.anchors[name] != nil {
+			b.fail(at, fmt.Errorf("the anchor %q is there twice", brief(name)))
 		}
-		return rules
+		b.anchors[name] = r
 	}
-	named := func(m map[string]*jsonschema.Schema, key string) map[string]*rule {
-		rules := make(map[string]*rule, len(m))
-		for k, s := range m {
-			rules[k] = sub(s, key+"/"+pointerToken(k))
-		}
-		return rules
+	if s.ID != "" && at != "" {
+		b.fail(at, errors.New("$id is below the root"))
 	}
-	named(s.Defs, "$defs")
-	named(s.Definitions, "definitions")
-	sub(s.ContentSchema, "contentSchema")
-
-	r.all = subs(s.AllOf, "allOf")
-	r.same = slices.Concat(r.all, subs(s.AnyOf, "anyOf"), subs(s.OneOf, "oneOf"),
-		present(sub(s.Not, "not"), sub(s.If, "if"), sub(s.Then, "then"), sub(s.Else, "else")),
-		slices.Collect(maps.Values(named(s.DependentSchemas, "dependentSchemas"))),
-		slices.Collect(maps.Values(named(s.DependencySchemas, "dependencies"))))
-
-	r.properties = named(s.Properties, "properties")
-	for pattern, p := range named(s.PatternProperties, "patternProperties") {
-		r.patterns = append(r.patterns, patternRule{regexp.MustCompile(pattern), p})
-	}
-	r.additional = sub(s.AdditionalProperties, "additionalProperties")
-	r.names = sub(s.PropertyNames, "propertyNames")
-	r.anyMember = present(sub(s.UnevaluatedProperties, "unevaluatedProperties"))
-
-	r.prefix = append(subs(s.PrefixItems, "prefixItems"), subs(s.ItemsArray, "items")...)
-	r.rest = sub(s.Items, "items")
-	if further := sub(s.AdditionalItems, "additionalItems"); s.ItemsArray != nil {
-		r.rest = further
-	}
-	r.anyItem = present(sub(s.Contains, "contains"), sub(s.UnevaluatedItems, "unevaluatedItems"))
-
-	for name := range r.properties {
-		b.declare(name)
-	}
-	b.branches = b.branches || len(r.same)+len(r.patterns)+len(r.anyMember)+len(r.anyItem) > 0 || r.names != nil ||
-		s.Ref != "" || s.DynamicRef != ""
+	b.build(s.ContentSchema, at+"/contentSchema")
+	b.named(s.Defs, at+"/$defs")
+	b.named(s.Definitions, at+"/definitions")
+	b.value(r, at)
+	b.inPlace(r, at)
+	b.members(r, at)
+	b.items(r, at)
+	b.unevaluated = b.unevaluated || r.restMembers != nil || r.restItems != nil
 	return r
 }
 
+func (b *graphBuilder) fail(at string, err error) {
+	if b.err == nil {
+		b.err = fmt.Errorf("%s: %w", brief(at), err)
+	}
+}
+
+func (b *graphBuilder) subs(list []*jsonschema.Schema, at string) (rules []*rule) {
+	for i, s := range list {
+		rules = append(rules, b.build(s, at+"/"+strconv.Itoa(i)))
+	}
+	return rules
+}
+
+func (b *graphBuilder) named(m map[string]*jsonschema.Schema, at string) map[string]*rule {
+	if m == nil {
+		return nil
+	}
+	rules := make(map[string]*rule, len(m))
+	for k, s := range m {
+		rules[k] = b.build(s, at+"/"+pointerToken(k))
+	}
+	return rules
+}
+
+// value prepares what a schema says about a value as a whole.
+func (b *graphBuilder) value(r *rule, at string) {
+	r.types = r.Types
+	if r.Type != "" {
+		r.types = []string{r.Type}
+	}
+	if r.Pattern != "" {
+		r.pattern = b.pattern(r.Pattern, at)
+	}
+	// The values of enum and const as they are written: the library's are floats.
+	keywords, ok := b.lookup(at).(*objectValue)
+	if !ok {
+		return // the schema true
+	}
+	for _, key := range keywords.keys {
+		if right, ok := foldedKeywords[strictyaml.Fold(key)]; ok && right != key {
+			b.fail(at, fmt.Errorf("%q is another spelling of %s", brief(key), right))
+		}
+	}
+	if v, _ := keywords.get("enum"); v != nil {
+		list, _ := v.(listValue) // the library takes no other
+		b.choice(r, list, at)
+	}
+	if v, ok := keywords.get("const"); ok {
+		b.choice(r, listValue{v}, at)
+	}
+}
+
+func (b *graphBuilder) choice(r *rule, values listValue, at string) {
+	c, err := newChoice(values)
+	if err != nil {
+		b.fail(at, err)
+	}
+	r.choices = append(r.choices, c)
+}
+
+func (b *graphBuilder) pattern(text, at string) *pattern {
+	if b.err != nil {
+		return nil
+	}
+	p, err := newPattern(text, b.states)
+	if err != nil {
+		b.fail(at, err)
+		return nil
+	}
+	b.states -= p.states
+	return p
+}
+
+// inPlace makes the rules for the same value.
+func (b *graphBuilder) inPlace(r *rule, at string) {
+	r.allOf = b.subs(r.AllOf, at+"/allOf")
+	r.anyOf = b.subs(r.AnyOf, at+"/anyOf")
+	r.oneOf = b.subs(r.OneOf, at+"/oneOf")
+	r.not = b.build(r.Not, at+"/not")
+	r.cond, r.then, r.otherwise = b.build(r.If, at+"/if"), b.build(r.Then, at+"/then"), b.build(r.Else, at+"/else")
+	dependents, dependencies := b.named(r.DependentSchemas, at+"/dependentSchemas"), b.named(r.DependencySchemas, at+"/dependencies")
+	keys := r.DependentRequired
+	r.dependents = dependents
+	if b.draft7 {
+		r.dependents, keys = dependencies, r.DependencyStrings
+	}
+	for key, list := range keys {
+		if r.dependentKeys == nil {
+			r.dependentKeys = map[string][]string{}
+		}
+		r.dependentKeys[key] = distinct(list)
+	}
+	r.same = slices.Concat(r.allOf, r.anyOf, r.oneOf, present(r.not, r.cond, r.then, r.otherwise),
+		slices.Collect(maps.Values(dependents)), slices.Collect(maps.Values(dependencies)))
+}
+
+// distinct returns a list without what it repeats.
+func distinct(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// members makes the rules for objects.
+func (b *graphBuilder) members(r *rule, at string) {
+	r.required = distinct(r.Required)
+	r.properties = b.named(r.Properties, at+"/properties")
+	r.folded = make(map[uint64]string, len(r.properties))
+	for name := range r.properties {
+		r.folded[foldOf(name)] = name
+		b.declare(name)
+	}
+	rules := b.named(r.PatternProperties, at+"/patternProperties")
+	for _, text := range slices.Sorted(maps.Keys(rules)) {
+		if p := b.pattern(text, at); p != nil {
+			r.patterns = append(r.patterns, patternRule{p, rules[text]})
+		}
+	}
+	r.additional = b.build(r.AdditionalProperties, at+"/additionalProperties")
+	r.names = b.build(r.PropertyNames, at+"/propertyNames")
+	r.restMembers = b.build(r.UnevaluatedProperties, at+"/unevaluatedProperties")
+}
+
+// items makes the rules for lists. The keywords of the other dialect are no
+// keywords.
+func (b *graphBuilder) items(r *rule, at string) {
+	prefix, list := b.subs(r.PrefixItems, at+"/prefixItems"), b.subs(r.ItemsArray, at+"/items")
+	items, further := b.build(r.Items, at+"/items"), b.build(r.AdditionalItems, at+"/additionalItems")
+	switch {
+	case !b.draft7:
+		r.prefix, r.rest = prefix, items
+	case r.ItemsArray != nil:
+		r.prefix, r.rest = list, further
+	default:
+		r.rest = items
+	}
+	r.contains = b.build(r.Contains, at+"/contains")
+	r.restItems = b.build(r.UnevaluatedItems, at+"/unevaluatedItems")
+}
+
 func (b *graphBuilder) declare(name string) {
-	folded := strictyaml.Fold(name)
+	folded := foldOf(name)
 	other, ok := b.declared[folded]
 	if ok && other != name {
 		b.plain[other] = false
@@ -168,45 +292,28 @@ func (b *graphBuilder) declare(name string) {
 	b.declared[folded] = name
 }
 
-// exact puts the values of enum and const as they are written in the place of
-// the validator's, which are floats.
-func (b *graphBuilder) exact(r *rule, at string) {
-	keywords, _ := b.lookup(at).(objectValue)
-	if list, ok := keywords["enum"].(listValue); ok {
-		r.Enum = list
-	}
-	if v, ok := keywords["const"]; ok {
-		r.Const = &v
-	}
-	r.text = len(r.Pattern)
-	for _, v := range r.Enum {
-		r.text += size(v)
-	}
-	if r.Const != nil {
-		r.text += size(*r.Const)
-	}
-}
-
 // link follows the references.
 func (b *graphBuilder) link() error {
 	for _, at := range slices.Sorted(maps.Keys(b.at)) {
 		r := b.at[at]
-		for _, ref := range []string{r.Ref, r.DynamicRef} {
-			if ref == "" {
-				continue
-			}
-			target, err := b.target(ref)
-			if err != nil {
-				return fmt.Errorf("%s: reference %q: %w", at, brief(ref), err)
-			}
-			r.same = append(r.same, target)
-			r.all = append(r.all, target)
+		var err error
+		if r.ref, err = b.target(r.Ref); err != nil {
+			return fmt.Errorf("%s: reference %q: %w", at, brief(r.Ref), err)
 		}
+		if r.dynamicRef, err = b.target(r.DynamicRef); err != nil {
+			return fmt.Errorf("%s: reference %q: %w", at, brief(r.DynamicRef), err)
+		}
+		r.same = append(r.same, present(r.ref, r.dynamicRef)...)
 	}
 	return nil
 }
 
+// target returns what a reference leads to; nil for none. In one document that
+// has each anchor once, a dynamic reference leads where any does.
 func (b *graphBuilder) target(ref string) (*rule, error) {
+	if ref == "" {
+		return nil, nil
+	}
 	local, ok := strings.CutPrefix(ref, "#")
 	fragment, err := url.PathUnescape(local)
 	if !ok || err != nil {
@@ -235,8 +342,8 @@ func (b *graphBuilder) lookup(pointer string) any {
 	}
 	for token := range strings.SplitSeq(pointer[1:], "/") {
 		switch c := v.(type) {
-		case objectValue:
-			v = c[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+		case *objectValue:
+			v, _ = c.get(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
 		case listValue:
 			i, err := strconv.Atoi(token)
 			if err != nil || i < 0 || i >= len(c) {
@@ -248,22 +355,4 @@ func (b *graphBuilder) lookup(pointer string) any {
 		}
 	}
 	return v
-}
-
-// size returns about how long a value is when it is written.
-func size(v any) int {
-	n := 8
-	switch v := v.(type) {
-	case textValue:
-		n += len(v)
-	case listValue:
-		for _, e := range v {
-			n += size(e)
-		}
-	case objectValue:
-		for k, e := range v {
-			n += len(k) + size(e)
-		}
-	}
-	return n
 }

@@ -43,6 +43,7 @@ func TestArgumentsAccepted(t *testing.T) {
 		{` { "title" : "a" } `, `{"title":"a"}`},
 		{`{"title":"\u0061\/\ud83d\ude00\n"}`, `{"title":"a/😀\u000a"}`},
 		{`{"title":"a","count":3.0,"ratio":1e-1,"id":12345678901234567890}`, `{"title":"a","count":3.0,"ratio":1e-1,"id":12345678901234567890}`},
+		{`{"title":"a","count":0e-999,"ratio":1e-305}`, `{"title":"a","count":0e-999,"ratio":1e-305}`},
 		{`{"title":"a","mode":3.0,"kind":"note","id":null}`, `{"title":"a","mode":3.0,"kind":"note","id":null}`},
 		{`{"title":"a","labels":{"Title":"free"},"place":{"Lat":1,"free":[]}}`, `{"title":"a","labels":{"Title":"free"},"place":{"Lat":1,"free":[]}}`},
 		{`{"tags":["b","a"],"title":"<&>","either":1}`, `{"tags":["b","a"],"title":"<&>","either":1}`},
@@ -79,14 +80,16 @@ func TestArgumentsRefused(t *testing.T) {
 		{`{"title":"a","count":10}`, `arguments/count: is 10, more than 9; send at most 9`},
 		{`{"title":"a","count":1.5}`, `arguments/count: is a number; send an integer`},
 		{`{"title":"a","ratio":1}`, `arguments/ratio: is too large; send less than 1`},
-		{`{"title":"a","ratio":1e999}`, `arguments/ratio: a number out of the range of 64-bit floats; send it as text, or a smaller one`},
+		{`{"title":"a","ratio":1e999}`, `arguments/ratio: a number out of the range of 64-bit floats; send it as text`},
+		{`{"title":"a","ratio":1e-400}`, `arguments/ratio: a number out of the range of 64-bit floats; send it as text`},
+		{`{"title":"a","ratio":-0.00001e-303}`, `arguments/ratio: a number out of the range of 64-bit floats; send it as text`},
 		{`{"title":"a","mode":"slow"}`, `arguments/mode: is not a value that is allowed; send "fast" or "careful" or 3`},
 		{`{"title":"a","id":"x"}`, `arguments/id: is a string; send an integer or null`},
 		{`{"title":"a","tags":["x","Y"]}`, `arguments/tags/1: does not match the pattern; send text that matches ^[a-z]+$`},
 		{`{"title":"a","tags":["x","y","z"]}`, `arguments/tags: is 3 items, more than 2 items; send at most 2 items`},
 		{`{"title":"a","labels":{"a/b~c":1}}`, `arguments/labels/a~1b~0c: is an integer; send a string`},
 		{`{"title":"a","x":1}`, `arguments/x: is unknown; leave it out; known are count, either, id, kind, labels, mode, place, ratio, tags, title`},
-		{`{"title":"a","either":true}`, `arguments: does not fit the schema: validating /properties/either: oneOf: did not validate against any of [<anonymous schema> <anonymous schema>]`},
+		{`{"title":"a","either":true}`, `arguments/either: fits none of the alternatives (oneOf)`},
 	} {
 		got, err := s.Arguments(json.RawMessage(c.in))
 		if e, ok := errors.AsType[*tool.ArgumentsError](err); !ok || e.Error() != c.want || got != nil {

@@ -159,6 +159,28 @@ func TestCallWarns(t *testing.T) {
 	}
 }
 
+// The command line is no client that a tool could ask for something.
+func TestCallHasNoClient(t *testing.T) {
+	pkg := newPackage(t, guest(create(), say(1)))
+	text := strings.Replace(manifest, "    annotations: {destructiveHint", "    clientCapabilities: [sampling, roots]\n    annotations: {destructiveHint", 1)
+	if err := os.WriteFile(filepath.Join(pkg, "tool.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t)
+	code, out, diag := s.run("call", "-p", pkg, "save")
+	if want := "save was not called: it requires a client that declares roots, sampling.\n" +
+		"sandboxd call is no such client: serve the package to an MCP host that declares roots, sampling\n" +
+		"refused: nothing saved\n"; code != exitError || out != "" || !strings.HasSuffix(diag, want) {
+		t.Errorf("status %d, %q, %q", code, out, diag)
+	}
+	if _, out, _ := s.run("log"); !strings.Contains(out, "refused") {
+		t.Errorf("log: %q", out)
+	}
+	if _, out, _ := s.run("inspect", pkg); strings.Count(out, "requires a client that declares roots, sampling") != 1 {
+		t.Errorf("inspect: %q", out)
+	}
+}
+
 // A folder that cannot be written is told before the call of a tool that may
 // write it.
 func TestCallWarnsOfUnwritableFolder(t *testing.T) {

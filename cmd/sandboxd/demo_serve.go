@@ -9,6 +9,7 @@ import (
 	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // serve serves the bundled packages over HTTP until an interrupt, with state and
@@ -24,17 +25,18 @@ func (c *demoCmd) serve(a *app) (err error) {
 	}
 	conf := config.Default()
 	conf.Listen.HTTP = c.HTTP
+	var sources []daemon.Source
 	for _, name := range guests.Names() {
-		spec, err := a.demoPackage(dir, name)
+		src, spec, err := a.demoPackage(dir, name)
 		if err != nil {
 			return err
 		}
 		spec.Limits = conf.Limits.Package
-		conf.Packages = append(conf.Packages, spec)
+		conf.Packages, sources = append(conf.Packages, spec), append(sources, daemon.Source{Package: src})
 	}
 	state := filepath.Join(dir, "state")
 	return daemon.Run(a.ctx, daemon.Options{
-		Config: func() (*config.Config, error) { return conf, nil },
+		Read:   func() (*config.Config, []daemon.Source, error) { return conf, sources, nil },
 		Source: a.source, State: state, Cache: a.cache, HTTP: true,
 		Observer: a.progress.compiling(), Logger: a.serverLogger(conf.Log), Version: version(), Commit: commit(),
 		Started: func(http, _ string) {
@@ -44,17 +46,17 @@ func (c *demoCmd) serve(a *app) (err error) {
 }
 
 // demoPackage lays out the volumes of a bundled package.
-func (a *app) demoPackage(dir, name string) (config.Package, error) {
+func (a *app) demoPackage(dir, name string) (*tool.Package, config.Package, error) {
 	spec := config.Package{Source: filepath.Join(dir, "source", "guests", name), Folders: map[string]string{}}
 	src, err := a.source(spec.Source)
 	if err != nil {
-		return config.Package{}, err
+		return nil, config.Package{}, err
 	}
 	for _, v := range src.Manifest.Requests.Volumes {
 		spec.Folders[v.Name] = filepath.Join(dir, "data", name, v.Name)
 		if err := guests.Seed(name, v.Name, spec.Folders[v.Name]); err != nil {
-			return config.Package{}, err
+			return nil, config.Package{}, err
 		}
 	}
-	return spec, nil
+	return src, spec, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/config"
@@ -150,6 +151,9 @@ func newToolReport(t *runtime.Tool) toolReport {
 		Volumes: append([]capabilities.VolumeGrant{}, t.Grant.Volumes...),
 	}
 	r.Notes = claimNotes(r)
+	if names := t.Definition.ClientCapabilities; len(names) > 0 {
+		r.Notes = append(r.Notes, "requires a client that declares "+strings.Join(names, ", "))
+	}
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/daemon"
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -24,6 +25,24 @@ func (a *app) settings() (*config.Config, error) {
 // the folders that flags give to each, and those packages as they were read.
 // With only set the configuration's other packages are left out.
 func (a *app) packages(b bindings, only bool, paths ...string) (*config.Config, []*tool.Package, error) {
+	c, sources, err := a.read(b, only, paths, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ps []*tool.Package
+	for _, s := range sources {
+		if s.Err != nil {
+			return nil, nil, s.Err
+		}
+		ps = append(ps, s.Package)
+	}
+	return c, ps, nil
+}
+
+// read is packages for who can go on without a package that cannot be read. known
+// holds packages by source as they were read before: which folders are theirs is
+// still known then. What is read is added to it.
+func (a *app) read(b bindings, only bool, paths []string, known map[string]*tool.Package) (*config.Config, []daemon.Source, error) {
 	flags, err := b.volumes()
 	if err != nil {
 		return nil, nil, err
@@ -41,15 +60,21 @@ func (a *app) packages(b bindings, only bool, paths ...string) (*config.Config, 
 	} else {
 		c.Packages = merged(c.Packages, named)
 	}
-	var sources []*tool.Package
-	for _, p := range c.Packages {
+	sources := make([]daemon.Source, len(c.Packages))
+	ps := make([]*tool.Package, len(c.Packages)) // nil: not known
+	for i, p := range c.Packages {
 		src, err := a.source(p.Source)
-		if err != nil {
-			return nil, nil, err
+		if sources[i] = (daemon.Source{Package: src, Err: err}); err == nil && known != nil {
+			known[p.Source] = src
 		}
-		sources = append(sources, src)
+		if ps[i] = src; err != nil {
+			ps[i] = known[p.Source]
+		}
+		if err != nil && len(flags) > 0 && ps[i] == nil {
+			return nil, nil, err // whose a flag is cannot be said
+		}
 	}
-	return c, sources, handOut(flags, c.Packages, sources)
+	return c, sources, handOut(flags, c.Packages, ps)
 }
 
 // named returns an entry for each path: the configuration's, where it has one of
@@ -108,7 +133,7 @@ func handOut(flags []volumeFlag, specs []config.Package, ps []*tool.Package) err
 			flag = fmt.Sprintf("--volume %s/%s=%s", v.pkg, v.name, v.dir)
 			i = slices.IndexFunc(specs, func(s config.Package) bool { return s.As == v.pkg })
 			if i < 0 {
-				i = slices.IndexFunc(ps, func(p *tool.Package) bool { return p.Manifest.Name == v.pkg })
+				i = slices.IndexFunc(ps, func(p *tool.Package) bool { return p.Manifest.Name == v.pkg }) // with flags, all are known
 			}
 		}
 		if i < 0 || i >= len(ps) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,7 +32,12 @@ func (s *shell) program(args ...string) *exec.Cmd {
 // service manager does.
 func (s *shell) daemon(args ...string) (url string, stop func()) {
 	s.t.Helper()
-	cmd := s.program(append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
+	return s.daemonAt("127.0.0.1:0", args...)
+}
+
+func (s *shell) daemonAt(addr string, args ...string) (url string, stop func()) {
+	s.t.Helper()
+	cmd := s.program(append([]string{"serve", "--http", addr}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -53,7 +59,7 @@ func (s *shell) daemon(args ...string) (url string, stop func()) {
 	read := make(chan struct{})
 	go func() { io.Copy(io.Discard, r); close(read) }()
 	for {
-		res, err := http.Get(url + "/readyz")
+		res, err := http.Get("http://127.0.0.1" + url[strings.LastIndex(url, ":"):] + "/readyz")
 		if err == nil {
 			res.Body.Close()
 			if res.StatusCode == http.StatusOK {
@@ -160,4 +166,25 @@ func TestConflictWithDaemon(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 	stop()
+}
+
+// What the command line allows is allowed after a reload, too.
+func TestReloadWithoutAuthentication(t *testing.T) {
+	s := newShell(t)
+	file := filepath.Join(t.TempDir(), "sandboxd.yaml")
+	conf := "packages: [{source: " + newPackage(t, guest(say(1))) + "}]\n"
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, stop := s.daemonAt("0.0.0.0:0", "--without-authentication", "--config", file)
+	defer stop()
+	url = "http://127.0.0.1" + url[strings.LastIndex(url, ":"):]
+	if err := os.WriteFile(file, []byte(conf+"grace: 5s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for body := ""; !strings.Contains(body, `sandboxd_config_reloads_total{result="ok"} 1`+"\n"); {
+		if body = scrape(t, url); strings.Contains(body, `sandboxd_config_reloads_total{result="error"} 1`+"\n") {
+			t.Fatal("the configuration is not taken")
+		}
+	}
 }

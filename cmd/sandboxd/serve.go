@@ -12,6 +12,7 @@ import (
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
 	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 type serveCmd struct {
@@ -43,24 +44,59 @@ A host of MCP servers starts it so; paths are absolute, because a host has a fol
 // side.
 func (c *serveCmd) Run(a *app) error {
 	a.progress.always(a.stderr)
-	conf, sources, err := a.packages(c.bindings, false, c.Packages...)
+	first, known, err := c.first(a)
 	if err != nil {
 		return err
 	}
-	if err := c.listen(conf); err != nil {
-		return err
-	}
-	if len(conf.Packages) == 0 {
-		return errors.New("serve: no package; name a folder or a .wasm file, or list packages in the configuration")
-	}
-	a.warn(sources...)
+	conf := first.config
 	if c.Stdio && c.HTTP == "" {
 		err := daemon.Attach(a.ctx, a.state, daemon.Greeting{Version: version(), Packages: conf.Packages, TrustChanges: c.TrustChanges}, a.stdin, a.stdout)
 		if !errors.Is(err, daemon.ErrNoDaemon) {
 			return err
 		}
 	}
-	return daemon.Run(a.ctx, c.options(a, conf))
+	reload, release := hangups()
+	defer release()
+	a.collect(conf.Process)
+	return daemon.Run(a.ctx, c.options(a, first, known, reload))
+}
+
+// first reads what is served from the start. A package that is not there is a
+// mistake of who named it.
+func (c *serveCmd) first(a *app) (reading, map[string]*tool.Package, error) {
+	known := map[string]*tool.Package{}
+	conf, sources, err := a.read(c.bindings, false, c.Packages, known)
+	if err == nil {
+		err = c.listen(conf)
+	}
+	if err == nil && len(conf.Packages) == 0 {
+		err = errors.New("serve: no package; name a folder or a .wasm file, or list packages in the configuration")
+	}
+	if err != nil {
+		return reading{}, nil, err
+	}
+	for i, s := range sources {
+		if _, err := os.Stat(conf.Packages[i].Source); err != nil && s.Err != nil {
+			return reading{}, nil, s.Err
+		}
+		if s.Err == nil {
+			a.warn(s.Package)
+		}
+	}
+	return reading{conf, sources}, known, nil
+}
+
+// hangups returns a channel of the signals that ask for a reload.
+func hangups() (reload <-chan os.Signal, release func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
+
+// reading is a configuration with the packages that it names, as they were read.
+type reading struct {
+	config  *config.Config
+	sources []daemon.Source
 }
 
 // listen takes the flags into the configuration.
@@ -69,33 +105,31 @@ func (c *serveCmd) listen(conf *config.Config) error {
 		return nil
 	}
 	conf.Listen.HTTP = c.HTTP
-	if err := config.CheckListen(c.HTTP, len(conf.Principals) > 0, c.WithoutAuthentication || conf.Listen.WithoutAuthentication); err != nil {
+	conf.Listen.WithoutAuthentication = conf.Listen.WithoutAuthentication || c.WithoutAuthentication
+	if err := config.CheckListen(c.HTTP, len(conf.Principals) > 0, conf.Listen.WithoutAuthentication); err != nil {
 		return fmt.Errorf("--http %w, or --without-authentication", err)
 	}
 	return nil
 }
 
-func (c *serveCmd) options(a *app, conf *config.Config) daemon.Options {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	reload := make(chan struct{})
-	go func() {
-		for range hangup {
-			reload <- struct{}{}
-		}
-	}()
-	a.collect(conf.Process)
+// options returns the daemon's. What was read already is what it starts with.
+func (c *serveCmd) options(a *app, first reading, known map[string]*tool.Package, reload <-chan os.Signal) daemon.Options {
+	next := &first
 	o := daemon.Options{
-		Config: func() (*config.Config, error) {
-			conf, _, err := a.packages(c.bindings, false, c.Packages...)
-			if err != nil {
-				return nil, err
+		Read: func() (*config.Config, []daemon.Source, error) {
+			if r := next; r != nil {
+				next = nil
+				return r.config, r.sources, nil
 			}
-			return conf, c.listen(conf)
+			conf, sources, err := a.read(c.bindings, false, c.Packages, known)
+			if err != nil {
+				return nil, nil, err
+			}
+			return conf, sources, c.listen(conf)
 		},
 		Source: a.source, State: a.state, Cache: a.cache, Reload: reload,
 		TrustChanges: c.TrustChanges, HTTP: c.HTTP != "" || !c.Stdio,
-		Observer: a.progress.compiling(), Logger: a.serverLogger(conf.Log), Version: version(), Commit: commit(),
+		Observer: a.progress.compiling(), Logger: a.serverLogger(first.config.Log), Version: version(), Commit: commit(),
 		Started: a.started,
 	}
 	if a.config != "" {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/internal/trust"
@@ -36,11 +35,7 @@ func (a *app) open(b bindings, path string) (_ *session, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	s.host, err = host.Open(a.ctx, host.Options{
-		State: a.state, Cache: a.cache, Observer: a.progress.compiling(), Logger: a.logger(),
-		Limits: runtime.CallLimits{Running: c.Limits.Calls, Waiting: c.Limits.Waiting, Memory: c.Limits.Memory},
-		Audit:  audit.Options{MaxSize: c.Audit.MaxSize, Keep: c.Audit.Keep},
-	})
+	s.host, err = host.Open(a.ctx, host.Options{State: a.state, Cache: a.cache, Config: c, Observer: a.progress.compiling(), Logger: a.logger()})
 	if err != nil {
 		return nil, err
 	}

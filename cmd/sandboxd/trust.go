@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/internal/trust"
@@ -55,7 +54,7 @@ func (c *approveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	log, err := audit.Open(a.state, audit.Options{MaxSize: conf.Audit.MaxSize, Keep: conf.Audit.Keep})
+	log, err := host.OpenLog(a.state, conf)
 	if err != nil {
 		return err
 	}

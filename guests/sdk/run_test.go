@@ -89,6 +89,26 @@ func TestDescribeGolden(t *testing.T) {
 	}
 }
 
+func TestClientCapabilities(t *testing.T) {
+	h := func(*Call, struct{}) (string, error) { return "", nil }
+	register(t, Tool("t", h, ClientCapabilities("sampling"), ClientCapabilities("roots")), Tool("plain", h, ClientCapabilities()))
+	const want = `{"tools":[{"name":"t","inputSchema":{"type":"object","additionalProperties":false},"clientCapabilities":["sampling","roots"]},` +
+		`{"name":"plain","inputSchema":{"type":"object","additionalProperties":false}}]}`
+	if got := string(Describe()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, names := range [][]string{{"tasks"}, {"Sampling"}, {""}, {"roots", "roots"}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q: no panic", names)
+				}
+			}()
+			Tool("t", h, ClientCapabilities(names...))
+		}()
+	}
+}
+
 func TestRunResult(t *testing.T) {
 	register(
 		t,

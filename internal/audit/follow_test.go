@@ -61,19 +61,7 @@ func TestFollowerGetsAll(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"die in a rotation": func(t *rapid.T) {
-				names := logFilesIn(state)
-				free := 1
-				for slices.Contains(names, filepath.Join(state, ageName(free))) {
-					free++
-				}
-				left := rapid.IntRange(0, free-1).Draw(t, "renames left")
-				for age := free; age > left && (age > 1 || slices.Contains(names, current)); age-- {
-					if err := os.Rename(filepath.Join(state, ageName(age-1)), filepath.Join(state, ageName(age))); err != nil {
-						t.Fatal(err)
-					}
-				}
-			},
+			"die in a rotation": func(t *rapid.T) { cutRotation(t, state) },
 		})
 		look()
 		look()
@@ -101,6 +89,23 @@ func TestFollowerGetsAll(t *testing.T) {
 		}
 		check("reader", ids, skipped)
 	})
+}
+
+// cutRotation renames some of the files that a rotation would, as a process that
+// is killed leaves them.
+func cutRotation(t *rapid.T, state string) {
+	names := logFilesIn(state)
+	free := 1
+	for slices.Contains(names, filepath.Join(state, ageName(free))) {
+		free++
+	}
+	left := rapid.IntRange(0, free-1).Draw(t, "renames left")
+	current := slices.Contains(names, filepath.Join(state, audit.FileName))
+	for age := free; age > left && (age > 1 || current); age-- {
+		if err := os.Rename(filepath.Join(state, ageName(age-1)), filepath.Join(state, ageName(age))); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func ageName(age int) string {

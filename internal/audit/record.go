@@ -46,7 +46,8 @@ type Record struct {
 	Stderr      string                `json:"stderr,omitempty"` // the end of what the guest logged
 	StderrCut   bool                  `json:"stderrCut,omitempty"`
 	DroppedMeta int                   `json:"droppedMeta,omitempty"` // reserved _meta keys that the guest set
-	// DroppedNotes counts progress and log messages that the client did not get.
+	// DroppedNotes counts progress and log messages that were not valid or too
+	// many, not those that a client did not ask for or was too slow to take.
 	DroppedNotes int    `json:"droppedNotes,omitempty"`
 	Error        string `json:"error,omitempty"` // what stopped the call or the load; for the operator, it may name host paths
 

@@ -17,7 +17,7 @@ const (
 	maxBody     = 64 * mib
 	minMemory   = 64 * kib // one page of WebAssembly memory
 	minFile     = 64 * kib
-	maxKeep     = 1000
+	maxKeep     = 99 // as the audit log has it
 	minGC       = 10
 	maxGC       = 10_000
 	minLimit    = 64 * mib // of the process; less would only collect garbage

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,8 +64,11 @@ func Attach(ctx context.Context, state string, g Greeting, in io.Reader, out io.
 	}
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return ErrNoDaemon
+	}
+	if err != nil {
+		return fmt.Errorf("local socket: %w", err)
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Close() })()
@@ -94,11 +99,9 @@ func Attach(ctx context.Context, state string, g Greeting, in io.Reader, out io.
 func pipe(ctx context.Context, c net.Conn, r io.Reader, in io.Reader, out io.Writer) error {
 	ended := make(chan struct{})
 	go func() {
-		_, err := io.Copy(c, in)
-		if u, ok := c.(*net.UnixConn); ok && err == nil {
-			close(ended)
-			u.CloseWrite() // the daemon answers what it has read, then closes
-		}
+		io.Copy(c, in) // an input that cannot be read has ended, too
+		close(ended)
+		c.(*net.UnixConn).CloseWrite() // the daemon answers what it has read, then closes
 	}()
 	_, err := io.Copy(out, r)
 	select {
@@ -182,11 +185,13 @@ func (d *daemon) acceptLocal(work *errgroup.Group, l net.Listener) {
 // attached serves one process that attached.
 func (d *daemon) attached(c net.Conn) error {
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	unhook := context.AfterFunc(d.told, func() { c.SetReadDeadline(time.Now()) })
 	r := bufio.NewReaderSize(c, 64<<10)
 	line, err := readLine(r)
 	if err != nil {
 		return err
 	}
+	unhook()
 	c.SetReadDeadline(time.Time{})
 	server, release, err := d.greet(line)
 	if err != nil {
@@ -230,13 +235,20 @@ func (d *daemon) greet(line []byte) (_ *mcpserver.Server, release func(), err er
 			d.letGo(held)
 		}
 	}()
-	sources, err := d.sources(&config.Config{Packages: g.Packages})
-	if err != nil {
+	var sources []Source
+	for _, spec := range g.Packages {
+		src, err := d.Source(spec.Source)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources = append(sources, Source{Package: src})
+	}
+	if err := distinct(g.Packages, sources); err != nil {
 		return nil, nil, err
 	}
 	var loaded []mcpserver.Package
 	for i, src := range sources {
-		e, err := d.pool.acquire(d.told, src, g.Packages[i], g.TrustChanges)
+		e, err := d.pool.acquire(d.told, src.Package, g.Packages[i], g.TrustChanges)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -247,6 +259,8 @@ func (d *daemon) greet(line []byte) (_ *mcpserver.Server, release func(), err er
 	if err != nil {
 		return nil, nil, err
 	}
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
 	for name, served := range server.Names() {
 		d.metrics.Serve(name, served)
 	}

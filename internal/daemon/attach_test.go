@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -156,7 +157,7 @@ func TestTwoDaemons(t *testing.T) {
 	writePackage(t, r.path("a"), "a", w.Say(1))
 	r.configure("packages: [{source: ./a}]\n")
 	r.start(r.options())
-	second := &rig{t: t, dir: r.dir, state: r.state, log: &output{}, reload: make(chan struct{})}
+	second := &rig{t: t, dir: r.dir, state: r.state, log: &output{}, reload: make(chan os.Signal)}
 	second.start(second.options())
 	for _, r := range []*rig{r, second} {
 		if text, failed := r.call(r.connect(""), "a_look"); failed {
@@ -217,5 +218,27 @@ func TestSocketInSharedFolder(t *testing.T) {
 	defer l.Close()
 	if err := r.refused(greeting()); !errors.Is(err, daemon.ErrNoDaemon) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A process that says nothing holds up nobody, the end of the daemon neither.
+func TestSilentProcess(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	r.configure("packages: [{source: ./a}]\n")
+	r.start(r.options())
+	var c net.Conn
+	r.eventually("the socket", func() (ok bool) {
+		var err error
+		c, err = net.Dial("unix", filepath.Join(r.state, "daemon.sock"))
+		return err == nil
+	})
+	defer c.Close()
+	began := time.Now()
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 9*time.Second {
+		t.Errorf("end took %v", took)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,15 +31,17 @@ import (
 
 // Options of [Run].
 type Options struct {
-	// Config reads the configuration, for the start and for each reload.
-	Config func() (*config.Config, error)
-	// Source reads the package at a path, built first where it has a source.
+	// Read reads the configuration and the packages that it names, in its order,
+	// for the start and for each reload.
+	Read func() (*config.Config, []Source, error)
+	// Source reads the package at a path, built first where it has a source: for
+	// processes that attach.
 	Source       func(path string) (*tool.Package, error)
 	State, Cache string
-	Watch        []string // files whose change is a reload, besides those of the packages; default: none
-	Reload       <-chan struct{}
-	TrustChanges bool // accept packages that changed since they were approved
-	HTTP         bool // listen as the configuration says, and on the local socket
+	Watch        []string         // files whose change is a reload, besides those of the packages; default: none
+	Reload       <-chan os.Signal // each value is a reload; nil: none is asked for
+	TrustChanges bool             // accept packages that changed since they were approved
+	HTTP         bool             // listen as the configuration says, and on the local socket
 	Stdio        *Stdio
 	Observer     runtime.Observer // told last
 	Logger       *slog.Logger     // nil: nothing is logged
@@ -47,6 +50,12 @@ type Options struct {
 	// Started is called with the addresses that HTTP is served on, before the
 	// packages are ready; metrics is empty where it has no address of its own.
 	Started func(http, metrics string)
+}
+
+// Source is a package as it was read, or why it could not be.
+type Source struct {
+	Package *tool.Package
+	Err     error
 }
 
 // Stdio is one client over a pair of streams. The daemon ends with it.
@@ -77,7 +86,10 @@ type daemon struct {
 	server  *mcpserver.Server
 	pool    *pool
 	state   atomic.Int32
+	grace   atomic.Int64 // nanoseconds
 	auth    atomic.Pointer[[]config.Principal]
+
+	inForce *config.Config // what the daemon was started with: some of it stays
 
 	reloading sync.Mutex // held while what is below changes
 	config    *config.Config
@@ -113,7 +125,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c, err := o.Config()
+	c, sources, err := o.Read()
 	if err != nil {
 		return err
 	}
@@ -122,19 +134,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	d := &daemon{
-		Options: o, told: told, life: life, started: make(chan struct{}), config: c,
+		Options: o, told: told, life: life, started: make(chan struct{}), config: c, inForce: c,
 		metrics: metrics.New(metrics.Options{Version: o.Version, Commit: o.Commit}),
 	}
 	d.auth.Store(&c.Principals)
+	d.grace.Store(int64(c.Grace))
 	if err := d.open(c); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	return d.run(stop, end)
+	return d.run(sources, stop, end)
 }
 
 // run serves until the daemon is told to stop, and drains.
-func (d *daemon) run(stop, end func()) (err error) {
+func (d *daemon) run(sources []Source, stop, end func()) (err error) {
 	work, broken := errgroup.WithContext(d.life)
 	defer func() {
 		end()
@@ -145,7 +158,7 @@ func (d *daemon) run(stop, end func()) (err error) {
 		return err
 	}
 	defer stopListening()
-	if err := d.start(); err != nil {
+	if err := d.start(sources); err != nil || d.told.Err() != nil {
 		return err
 	}
 	work.Go(func() error { d.watch(); return nil })
@@ -176,11 +189,7 @@ func (d *daemon) open(c *config.Config) (err error) {
 		}
 		observer = runtime.Tee(observer, d.tracer.Observer())
 	}
-	d.host, err = host.Open(d.life, host.Options{
-		State: d.State, Cache: d.Cache, Observer: observer, Logger: d.Logger,
-		Limits: runtime.CallLimits{Running: c.Limits.Calls, Waiting: c.Limits.Waiting, Memory: c.Limits.Memory},
-		Audit:  audit.Options{MaxSize: c.Audit.MaxSize, Keep: c.Audit.Keep},
-	})
+	d.host, err = host.Open(d.life, host.Options{State: d.State, Cache: d.Cache, Config: c, Observer: observer, Logger: d.Logger})
 	if err != nil {
 		return errors.Join(err, d.closeTracer())
 	}
@@ -195,18 +204,22 @@ func (d *daemon) open(c *config.Config) (err error) {
 
 // start loads the packages for the first time. One that does not load keeps no
 // other from being served.
-func (d *daemon) start() error {
+func (d *daemon) start(sources []Source) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	plan, err := d.plan(d.config, nil)
+	plan, err := d.plan(d.config, sources, nil)
 	if err != nil {
 		return err
+	}
+	if d.told.Err() != nil { // before anything could be served
+		d.drop(plan.fresh)
+		return nil
 	}
 	if len(plan.entries) == 0 && len(plan.failed) > 0 {
 		return &nothingServed{plan.errors()}
 	}
 	for _, f := range plan.failed {
-		d.Logger.Error("package is not served", "package", f.name, "error", f.err)
+		d.Logger.Error("package is not served", "package", f.spec.Source, "error", f.err)
 	}
 	if err := d.apply(d.config, plan); err != nil {
 		return err
@@ -219,7 +232,9 @@ func (d *daemon) start() error {
 // load makes a package ready to be called, and known to the metrics.
 func (d *daemon) load(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*runtime.Package, error) {
 	p, err := d.host.Load(ctx, src, spec, trust.Options{TrustChanges: trustChanges})
-	d.metrics.Loaded(err == nil)
+	if ctx.Err() == nil {
+		d.metrics.Loaded(err == nil)
+	}
 	return p, err
 }
 
@@ -227,17 +242,13 @@ func (d *daemon) load(ctx context.Context, src *tool.Package, spec config.Packag
 // grants them.
 func (d *daemon) drain() {
 	d.state.Store(int32(draining))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), d.grace())
+	grace := time.Duration(d.grace.Load())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), grace)
 	defer cancel()
 	if err := d.host.Drain(ctx); err != nil {
-		d.Logger.Warn("calls were stopped: they ran on after the grace period", "grace", d.grace(), "error", err)
+		d.Logger.Warn("calls are stopped: they run on after the grace period", "grace", grace)
+		d.host.Stop()
 	}
-}
-
-func (d *daemon) grace() time.Duration {
-	d.reloading.Lock()
-	defer d.reloading.Unlock()
-	return d.config.Grace
 }
 
 // close ends what open made. What calls left to report is reported first.

@@ -1,13 +1,19 @@
 package daemon_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,7 +22,7 @@ import (
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
-	"github.com/sandboxd/sandboxd/tool"
+	"github.com/sandboxd/sandboxd/runtime"
 )
 
 func TestServe(t *testing.T) {
@@ -94,7 +100,7 @@ func TestStartRefused(t *testing.T) {
 	o := newRig(t)
 	o.configure("packages: [{source: " + r.path("a") + "}]\nlisten: {http: " + strings.TrimPrefix(r.url, "http://") + "}\n")
 	options := o.options()
-	options.Config = func() (*config.Config, error) { return config.Load(o.path("sandboxd.yaml")) }
+	options.Read = o.read(func(*config.Config) {})
 	if err := o.start(options).end(); err == nil {
 		t.Error("an address in use is taken")
 	}
@@ -112,15 +118,24 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.configure(fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%x\"}]\n", hash))
-	r.start(r.options())
-	for path, want := range map[string]int{"/metrics": http.StatusUnauthorized, "/healthz": http.StatusOK, "/readyz": http.StatusOK} {
+	o := r.options()
+	var metricsURL string
+	o.Read = r.read(func(c *config.Config) { c.Listen.HTTP, c.Listen.Metrics = "127.0.0.1:0", "localhost:0" })
+	o.Started = func(_, metrics string) { metricsURL = "http://" + metrics }
+	r.start(o)
+	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/healthz": http.StatusOK, "/readyz": http.StatusOK} {
 		if status, _ := r.get(path); status != want {
 			t.Errorf("%s without token: %d", path, status)
 		}
 	}
+	r.url, metricsURL = metricsURL, r.url
+	if status, _ := r.get("/metrics"); status != http.StatusUnauthorized {
+		t.Errorf("metrics without token: %d", status)
+	}
 	if status, body := r.get("/metrics", "Authorization", "Bearer "+token); status != http.StatusOK || !strings.Contains(body, "sandboxd_build_info") {
 		t.Errorf("metrics with token: %d", status)
 	}
+	r.url = metricsURL
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	for _, wrong := range []string{"", "sbx_wrong"} {
 		transport := &mcp.StreamableClientTransport{Endpoint: r.url + "/mcp", HTTPClient: &http.Client{Transport: bearer(wrong)}}
@@ -156,9 +171,10 @@ func TestDrain(t *testing.T) {
 		grace string
 		parts [][]byte
 		ok    bool
+		says  string
 	}{
-		"ends":    {"20s", [][]byte{w.Sleep(3e8), w.Create(), w.Say(1)}, true},
-		"stopped": {"100ms", [][]byte{w.Create(), w.Forever}, false},
+		"ends":    {"20s", [][]byte{w.Sleep(3e8), w.Create(), w.Say(1)}, true, w.Said},
+		"stopped": {"100ms", [][]byte{w.Create(), w.Forever}, false, "the host is shutting down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -166,17 +182,17 @@ func TestDrain(t *testing.T) {
 			r.configure("packages: [{source: ./a}]\ngrace: " + c.grace + "\n")
 			r.start(r.options())
 			s := r.connect("")
-			answered := make(chan bool, 1)
+			answered := make(chan string, 1)
 			go func() {
-				res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "a_save"})
-				answered <- err == nil && !res.IsError
+				text, _ := r.call(s, "a_save")
+				answered <- text
 			}()
 			r.metric("sandboxd_calls_in_flight 1")
 			if err := r.end(); err != nil {
 				t.Error(err)
 			}
-			if ok := <-answered; ok != c.ok {
-				t.Errorf("call went well: %t", ok)
+			if text := <-answered; !strings.Contains(text, c.says) {
+				t.Errorf("answer %q", text)
 			}
 			_, err := os.Stat(filepath.Join(r.state, "volumes/local/a/data", w.Created))
 			if (err == nil) != c.ok {
@@ -186,18 +202,35 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// An interrupt while packages are loaded is a clean end; it is no fault of the
+// packages.
+func TestStopWhileStarting(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	r.configure("packages: [{source: ./a}]\n")
+	o := r.options()
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Observer = runtime.Observer{Compile: func(string, int) func() { cancel(); return nil }}
+	o.Cache = t.TempDir()
+	if err := daemon.Run(ctx, o); err != nil {
+		t.Error(err)
+	}
+	if n := r.records(audit.Filter{}); n > 1 { // at most the approval
+		t.Errorf("%d records", n)
+	}
+}
+
 // A daemon over stdio ends with its client.
 func TestStdio(t *testing.T) {
 	r := newRig(t)
 	writePackage(t, r.path("a"), "a", w.Say(1))
 	o := daemon.Options{
-		Config: func() (*config.Config, error) {
+		Read: func() (*config.Config, []daemon.Source, error) {
 			c := config.Default()
 			c.Packages = []config.Package{{Source: r.path("a")}}
-			return c, nil
+			return c, sources(c), nil
 		},
-		Source: func(path string) (*tool.Package, error) { return tool.Load(path, nil) },
-		State:  r.state, Cache: cache,
+		Source: source, State: r.state, Cache: cache,
 	}
 	client, server := newPipes()
 	o.Stdio = &daemon.Stdio{In: server.in, Out: server.out}
@@ -209,5 +242,49 @@ func TestStdio(t *testing.T) {
 	s.Close()
 	if err := <-r.ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A call's span belongs to the trace of its client.
+func TestTraces(t *testing.T) {
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	id, err := hex.DecodeString(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var received []byte
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body := io.Reader(req.Body)
+		if req.Header.Get("Content-Encoding") == "gzip" {
+			if body, err = gzip.NewReader(req.Body); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		b, err := io.ReadAll(body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		received = append(received, b...)
+	}))
+	defer receiver.Close()
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Create(), w.Say(1))
+	r.configure("packages: [{source: ./a}]\ntraces: {endpoint: \"" + receiver.URL + "\"}\n")
+	r.start(r.options())
+	_, err = r.connect("").CallTool(t.Context(), &mcp.CallToolParams{
+		Name: "a_look", Meta: mcp.Meta{"traceparent": "00-" + trace + "-b7ad6b7169203331-01"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.end(); err != nil { // what is not sent yet is sent now
+		t.Error(err)
+	}
+	if !bytes.Contains(received, id) || !bytes.Contains(received, []byte("a_look")) {
+		t.Errorf("received %d bytes, none of the trace", len(received))
 	}
 }

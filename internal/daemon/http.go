@@ -7,11 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/httpio"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
 	"github.com/sandboxd/sandboxd/runtime"
 )
@@ -21,7 +25,12 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	headerBytes   = 64 << 10
-	retryAfter    = "1" // seconds
+	// connectionsPerRequest is how many connections are held for each request that
+	// may be handled: most are idle.
+	connectionsPerRequest = 4
+	retryAfter            = "1" // seconds
+	// ioTimeout is for the body of a request, and for each piece of an answer.
+	ioTimeout = 30 * time.Second
 	// lastAnswers is how long answers of drained calls may take to reach their
 	// clients. Streams that wait for news never end by themselves.
 	lastAnswers = 2 * time.Second
@@ -74,13 +83,15 @@ func (d *daemon) serveHTTP(work *errgroup.Group, addr string, h http.Handler) (s
 	if err != nil {
 		return "", nil, fmt.Errorf("listen: %w; choose another address with --http, or listen: in the configuration", err)
 	}
+	bounded := netutil.LimitListener(l, connectionsPerRequest*d.inForce.Limits.Requests)
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		Handler: httpio.Bound(ownName(h), ioTimeout), DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(d.Logger.Handler(), slog.LevelDebug),
 	}
 	s.RegisterOnShutdown(d.server.CloseStreams)
 	work.Go(func() error {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("http: %w", err)
 		}
 		return nil
@@ -169,4 +180,26 @@ func (d *daemon) authenticated(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// ownName refuses requests that reach a loopback address under another name: a
+// web site whose name was rebound to this machine.
+func ownName(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if ok && loopback(addr.String()) && !loopback(r.Host) {
+			http.Error(w, "the host in the request is not this machine's loopback name", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// loopback reports whether a host, with or without a port, is this machine.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

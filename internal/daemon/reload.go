@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
-	"github.com/sandboxd/sandboxd/tool"
 )
 
 // plan is what a configuration comes to: the packages to serve, in its order.
@@ -24,7 +24,6 @@ type plan struct {
 
 // failure is a package that does not load.
 type failure struct {
-	name string
 	spec config.Package
 	err  error
 }
@@ -38,19 +37,21 @@ func (p *plan) errors() []error {
 }
 
 // plan loads what the configuration names and what is not served the same way
-// already. Packages that cannot be read, or not be told apart, are an error:
-// nothing is loaded then.
-func (d *daemon) plan(c *config.Config, serving []*entry) (*plan, error) {
-	sources, err := d.sources(c)
-	if err != nil {
+// already. Packages that cannot be told apart are an error: nothing is loaded
+// then.
+func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) (*plan, error) {
+	if err := distinct(c.Packages, sources); err != nil {
 		return nil, err
 	}
 	found := make([]*entry, len(sources))
 	failed := make([]error, len(sources))
 	var work errgroup.Group
 	work.SetLimit(2) // a compilation uses all cores by itself
-	for i, src := range sources {
-		spec := c.Packages[i]
+	for i, source := range sources {
+		spec, src := c.Packages[i], source.Package
+		if failed[i] = source.Err; source.Err != nil {
+			continue
+		}
 		if at := slices.IndexFunc(serving, func(e *entry) bool { return e.same(src, spec) }); at >= 0 {
 			found[i] = serving[at]
 			continue
@@ -68,36 +69,32 @@ func (d *daemon) plan(c *config.Config, serving []*entry) (*plan, error) {
 	work.Wait() // its functions return no error
 	p := &plan{}
 	for i, e := range found {
-		switch {
-		case failed[i] != nil:
-			p.failed = append(p.failed, failure{host.Name(sources[i], c.Packages[i]), c.Packages[i], failed[i]})
-		default:
-			p.entries = append(p.entries, e)
-			if !slices.Contains(serving, e) {
-				p.fresh = append(p.fresh, e)
-			}
+		if failed[i] != nil {
+			p.failed = append(p.failed, failure{c.Packages[i], failed[i]})
+			continue
+		}
+		p.entries = append(p.entries, e)
+		if !slices.Contains(serving, e) {
+			p.fresh = append(p.fresh, e)
 		}
 	}
 	return p, nil
 }
 
-// sources reads the packages of a configuration.
-func (d *daemon) sources(c *config.Config) ([]*tool.Package, error) {
-	var out []*tool.Package
-	names := map[string]string{}
-	for _, spec := range c.Packages {
-		src, err := d.Source(spec.Source)
-		if err != nil {
-			return nil, err
+// distinct refuses two packages of one name.
+func distinct(specs []config.Package, sources []Source) error {
+	where := map[string]string{}
+	for i, src := range sources {
+		if src.Err != nil {
+			continue
 		}
-		name := host.Name(src, spec)
-		if other, twice := names[name]; twice {
-			return nil, fmt.Errorf("package %s: %s and %s both have this name; give one another with as: in the configuration", name, other, spec.Source)
+		name := host.Name(src.Package, specs[i])
+		if other, twice := where[name]; twice {
+			return fmt.Errorf("package %s: %s and %s both have this name; give one another with as: in the configuration", name, other, specs[i].Source)
 		}
-		names[name] = spec.Source
-		out = append(out, src)
+		where[name] = specs[i].Source
 	}
-	return out, nil
+	return nil
 }
 
 // apply serves what was planned and lets go of the rest. On an error what was
@@ -125,6 +122,7 @@ func (d *daemon) apply(c *config.Config, p *plan) error {
 	}
 	d.serving, d.config = p.entries, c
 	d.auth.Store(&c.Principals)
+	d.grace.Store(int64(c.Grace))
 	d.drop(gone)
 	return nil
 }
@@ -139,7 +137,7 @@ func (d *daemon) forget(name string) {
 
 // drop closes packages once the calls that run in them have ended.
 func (d *daemon) drop(es []*entry) {
-	grace := d.config.Grace
+	grace := time.Duration(d.grace.Load())
 	for _, e := range es {
 		d.closing.Go(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), grace)
@@ -172,14 +170,14 @@ func (d *daemon) reload(asked bool) {
 }
 
 func (d *daemon) tryReload() (changed bool, err error) {
-	c, err := d.Config()
+	c, sources, err := d.Read()
 	if err != nil {
 		return false, err
 	}
 	if err := d.guarded(c); err != nil {
 		return false, err
 	}
-	p, err := d.plan(c, d.serving)
+	p, err := d.plan(c, sources, d.serving)
 	if err != nil {
 		return false, err
 	}
@@ -187,8 +185,8 @@ func (d *daemon) tryReload() (changed bool, err error) {
 		d.drop(p.fresh)
 		return false, err
 	}
-	if fixed := fixedSettings(d.config, c); fixed != "" {
-		d.Logger.Warn("a changed setting takes effect at the next start", "setting", fixed)
+	if fixed := fixedSettings(d.inForce, c); len(fixed) > 0 {
+		d.Logger.Warn("changed settings take effect at the next start", "settings", fixed)
 	}
 	c.Listen = d.config.Listen // what it listens on, still
 	changed = !slices.Equal(p.entries, d.serving) || !reflect.DeepEqual(c, d.config)
@@ -204,9 +202,9 @@ func (d *daemon) keep(p *plan) error {
 		}
 		if old := slices.IndexFunc(d.serving, func(e *entry) bool { return reflect.DeepEqual(e.spec, f.spec) }); old >= 0 {
 			p.entries = append(p.entries, d.serving[old])
-			d.Logger.Error("package is served on as it was: its change is not taken", "package", f.name, "error", f.err)
+			d.Logger.Error("package is served on as it was: its change is not taken", "package", f.spec.Source, "error", f.err)
 		} else {
-			d.Logger.Error("package is not served", "package", f.name, "error", f.err)
+			d.Logger.Error("package is not served", "package", f.spec.Source, "error", f.err)
 		}
 	}
 	return nil
@@ -227,22 +225,23 @@ func (d *daemon) guarded(c *config.Config) error {
 	return nil
 }
 
-// fixedSettings names what a running daemon does not change.
-func fixedSettings(old, c *config.Config) string {
-	switch {
-	case old.Listen != c.Listen:
-		return "listen"
-	case old.Limits.Requests != c.Limits.Requests, old.Limits.Body != c.Limits.Body, old.Limits.Calls != c.Limits.Calls,
-		old.Limits.Waiting != c.Limits.Waiting, old.Limits.Memory != c.Limits.Memory:
-		return "limits"
-	case old.Audit != c.Audit:
-		return "audit"
-	case old.Log != c.Log:
-		return "log"
-	case old.Traces != c.Traces:
-		return "traces"
-	case old.Process != c.Process:
-		return "process"
+// fixedSettings names what differs and a running daemon does not change.
+func fixedSettings(inForce, c *config.Config) (names []string) {
+	limits := func(l config.Limits) config.Limits { l.Package = config.PackageLimits{}; return l }
+	for _, setting := range []struct {
+		name    string
+		differs bool
+	}{
+		{"listen", inForce.Listen != c.Listen},
+		{"limits", limits(inForce.Limits) != limits(c.Limits)},
+		{"audit", inForce.Audit != c.Audit},
+		{"log", inForce.Log != c.Log},
+		{"traces", inForce.Traces != c.Traces},
+		{"process", inForce.Process != c.Process},
+	} {
+		if setting.differs {
+			names = append(names, setting.name)
+		}
 	}
-	return ""
+	return names
 }

@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -69,7 +72,7 @@ func TestReloadWhenTold(t *testing.T) {
 	writePackage(t, r.path("a"), "a", w.Say(1))
 	r.configure("packages: [{source: ./a}]\n")
 	r.start(r.options())
-	r.reload <- struct{}{}
+	r.reload <- syscall.SIGHUP
 	r.metric(taken + "1")
 }
 
@@ -141,17 +144,71 @@ func TestReloadKeepsGuard(t *testing.T) {
 	guarded := fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%064x\"}]\n", 1)
 	r.configure(guarded)
 	o := r.options()
-	o.Config = func() (*config.Config, error) {
-		c, err := config.Load(r.path("sandboxd.yaml"))
-		if err == nil && len(c.Principals) > 0 {
-			c.Listen.HTTP = "0.0.0.0:0"
+	o.Read = r.read(func(c *config.Config) {
+		c.Listen.HTTP = "0.0.0.0:0"
+		if len(c.Principals) == 0 {
+			c.Listen.HTTP = "127.0.0.1:0"
 		}
-		return c, err
-	}
+	})
 	r.start(o)
 	r.configure("packages: [{source: ./a}]\n")
 	r.eventually("the refusal", func() bool { return strings.Contains(r.log.String(), "configuration is not taken") })
 	if status, _ := r.get("/metrics"); status != http.StatusUnauthorized {
 		t.Errorf("status %d", status)
+	}
+}
+
+// One package's author can hold up nothing: not the start of the others, not a
+// token that is withdrawn, and not by files that never settle.
+func TestBrokenPackageHoldsUpNothing(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	writePackage(t, r.path("b"), "b", w.Say(1))
+	write(t, r.path("b/tool.yaml"), "broken: [")
+	principals := func(n int) string {
+		return fmt.Sprintf("packages: [{source: ./a}, {source: ./b}]\nprincipals: [{name: alice, token: \"sha256:%064x\"}]\n", n)
+	}
+	token, hash, err := config.NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.configure(strings.Replace(principals(1), fmt.Sprintf("%064x", 1), fmt.Sprintf("%x", hash), 1))
+	r.start(r.options())
+	if got := r.tools(r.connect(token)); got != "a_look a_save" {
+		t.Errorf("tools %s", got)
+	}
+	storm, calm := context.WithCancel(t.Context())
+	defer calm()
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer calm()
+	work.Go(func() {
+		for n := 0; storm.Err() == nil; n++ {
+			os.WriteFile(r.path("b/x.yaml"), []byte("x"), 0o600)
+			time.Sleep(settled / 4)
+		}
+	})
+	r.configure(principals(2))
+	r.eventually("the token is withdrawn", func() bool {
+		status, _ := r.get("/metrics", "Authorization", "Bearer "+token)
+		return status == http.StatusUnauthorized
+	})
+}
+
+// settled is longer than the daemon waits for files to settle.
+const settled = 200 * time.Millisecond
+
+// A browser on this machine reaches nothing under a name of somebody else.
+func TestRebinding(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	r.configure("packages: [{source: ./a}]\n")
+	r.start(r.options())
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/mcp", "/"} {
+		for host, ok := range map[string]bool{"evil.example": false, "evil.example:80": false, "localhost": true, "127.0.0.1:1": true, "[::1]:1": true} {
+			if status, _ := r.get(path, "Host", host); (status != http.StatusForbidden) != ok {
+				t.Errorf("%s of %s: status %d", path, host, status)
+			}
+		}
 	}
 }

@@ -107,7 +107,7 @@ type rig struct {
 	state  string
 	url    string
 	log    *output
-	reload chan struct{}
+	reload chan os.Signal
 	stop   context.CancelFunc
 	ended  chan error
 }
@@ -116,7 +116,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir := t.TempDir()
-	return &rig{t: t, dir: dir, state: filepath.Join(dir, "state"), log: &output{}, reload: make(chan struct{}), ended: make(chan error, 1)}
+	return &rig{t: t, dir: dir, state: filepath.Join(dir, "state"), log: &output{}, reload: make(chan os.Signal), ended: make(chan error, 1)}
 }
 
 func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
@@ -124,16 +124,33 @@ func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
 // configure writes sandboxd.yaml.
 func (r *rig) configure(text string) { write(r.t, r.path("sandboxd.yaml"), text) }
 
+func source(path string) (*tool.Package, error) { return tool.Load(path, nil) }
+
+// sources reads the packages of a configuration.
+func sources(c *config.Config) (out []daemon.Source) {
+	for _, p := range c.Packages {
+		src, err := source(p.Source)
+		out = append(out, daemon.Source{Package: src, Err: err})
+	}
+	return out
+}
+
+// read returns what reads the configuration file, changed as told.
+func (r *rig) read(change func(*config.Config)) func() (*config.Config, []daemon.Source, error) {
+	return func() (*config.Config, []daemon.Source, error) {
+		c, err := config.Load(r.path("sandboxd.yaml"))
+		if err != nil {
+			return nil, nil, err
+		}
+		change(c)
+		return c, sources(c), nil
+	}
+}
+
 func (r *rig) options() daemon.Options {
 	return daemon.Options{
-		Config: func() (*config.Config, error) {
-			c, err := config.Load(r.path("sandboxd.yaml"))
-			if err == nil {
-				c.Listen.HTTP = "127.0.0.1:0"
-			}
-			return c, err
-		},
-		Source:  func(path string) (*tool.Package, error) { return tool.Load(path, nil) },
+		Read:    r.read(func(c *config.Config) { c.Listen.HTTP = "127.0.0.1:0" }),
+		Source:  source,
 		State:   r.state,
 		Cache:   cache,
 		Watch:   []string{r.path("sandboxd.yaml")},
@@ -150,7 +167,13 @@ func (r *rig) start(o daemon.Options) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	listening := make(chan string, 1)
-	o.Started = func(http, _ string) { listening <- "http://" + http }
+	told := o.Started
+	o.Started = func(http, metrics string) {
+		if told != nil {
+			told(http, metrics)
+		}
+		listening <- "http://" + strings.Replace(http, "[::]", "127.0.0.1", 1)
+	}
 	ended := make(chan error, 1)
 	r.ended = ended
 	go func() { ended <- daemon.Run(ctx, o) }()
@@ -182,6 +205,9 @@ func (r *rig) get(path string, header ...string) (int, string) {
 	}
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
+	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)

@@ -13,8 +13,13 @@ import (
 )
 
 // settle is how long files must not change before they are read: editors and
-// package managers write a file in several steps.
-const settle = 200 * time.Millisecond
+// package managers write a file in several steps. Files that never settle are read
+// after mostUnsettled all the same: no package may put off what the operator
+// changes.
+const (
+	settle        = 200 * time.Millisecond
+	mostUnsettled = 2 * time.Second
+)
 
 // watch reloads when it is told to, and when the configuration, a package or an
 // approval has changed on disk.
@@ -31,6 +36,7 @@ func (d *daemon) watch() {
 	watched := d.watchAll(w, nil)
 	changed := time.NewTimer(0)
 	changed.Stop()
+	var first time.Time // of the changes that were not read yet; zero: there are none
 	for {
 		asked := false
 		select {
@@ -40,7 +46,10 @@ func (d *daemon) watch() {
 			asked = true
 		case e := <-events:
 			if d.concerns(e) {
-				changed.Reset(settle)
+				if first.IsZero() {
+					first = time.Now()
+				}
+				changed.Reset(min(settle, time.Until(first.Add(mostUnsettled))))
 			}
 			continue
 		case err := <-faults:
@@ -48,6 +57,8 @@ func (d *daemon) watch() {
 			d.Logger.Warn("watching files", "error", err)
 		case <-changed.C:
 		}
+		first = time.Time{}
+		changed.Stop()
 		d.reload(asked)
 		watched = d.watchAll(w, watched)
 	}

@@ -21,12 +21,11 @@ import (
 
 // Options of a [Host].
 type Options struct {
-	State    string             // folder of the audit log, of approvals and of managed volumes
-	Cache    string             // folder of built and compiled modules
-	Limits   runtime.CallLimits // of all packages together; zero fields: the engine's defaults
-	Audit    audit.Options      // zero fields: the log's defaults
-	Observer runtime.Observer   // told after the audit log
-	Logger   *slog.Logger       // nil: nothing is logged
+	State    string           // folder of the audit log, of approvals and of managed volumes
+	Cache    string           // folder of built and compiled modules; empty: none is kept
+	Config   *config.Config   // its limits and those of the audit log; nil: the defaults
+	Observer runtime.Observer // told after the audit log
+	Logger   *slog.Logger     // nil: nothing is logged
 }
 
 // Host runs packages that are approved. It is safe for concurrent use.
@@ -38,8 +37,14 @@ type Host struct {
 	logger *slog.Logger
 }
 
-// Compiled returns the folder of compiled modules in a cache folder.
-func Compiled(cache string) string { return filepath.Join(cache, "compiled") }
+// Compiled returns the folder of compiled modules in a cache folder; empty where
+// there is no cache.
+func Compiled(cache string) string {
+	if cache == "" {
+		return ""
+	}
+	return filepath.Join(cache, "compiled")
+}
 
 // Open makes the state folder where it is missing and returns a host, which the
 // caller closes.
@@ -48,21 +53,30 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
-	if h.log, err = audit.Open(o.State, o.Audit); err != nil {
+	c := o.Config
+	if c == nil {
+		c = config.Default()
+	}
+	if h.log, err = OpenLog(o.State, c); err != nil {
 		return nil, err
 	}
 	h.log.OnError(func(err error) { h.logger.Error("audit log", "error", err) })
 	h.engine, err = runtime.New(ctx, runtime.Options{
 		Cache:    Compiled(o.Cache),
-		Reserved: []string{o.Cache},
+		Reserved: slices.DeleteFunc([]string{o.Cache}, func(dir string) bool { return dir == "" }),
 		State:    o.State,
-		Limits:   o.Limits,
+		Limits:   runtime.CallLimits{Calls: c.Limits.Calls, Waiting: c.Limits.Waiting, Memory: c.Limits.Memory},
 		Observer: runtime.Tee(h.log.Observer(), runtime.Observer{Abandoned: h.abandoned}, o.Observer),
 	})
 	if err != nil {
 		return nil, errors.Join(err, h.log.Close())
 	}
 	return h, nil
+}
+
+// OpenLog opens the audit log of a state folder as the configuration says.
+func OpenLog(state string, c *config.Config) (*audit.Log, error) {
+	return audit.Open(state, audit.Options{MaxSize: c.Audit.MaxSize, Keep: c.Audit.Keep})
 }
 
 // abandoned says that a killed process left files of a volume behind, which a
@@ -87,6 +101,9 @@ func (h *Host) Load(ctx context.Context, src *tool.Package, spec config.Package,
 	p, err := h.load(ctx, src, spec, o)
 	if err == nil {
 		return p, nil
+	}
+	if ctx.Err() != nil {
+		return nil, err // nothing of the package's
 	}
 	l, ok := errors.AsType[*runtime.LoadError](err)
 	if !ok {
@@ -135,7 +152,7 @@ func binding(spec config.Package) runtime.Binding {
 	return runtime.Binding{
 		As: spec.As, Mode: spec.Mode, Folders: spec.Folders, Managed: spec.Managed,
 		Env: spec.Env, OptionalWrites: spec.OptionalWrites,
-		Limits: runtime.CallLimits{Running: spec.Limits.Calls, Waiting: spec.Limits.Waiting, Memory: spec.Limits.Memory},
+		Limits: runtime.CallLimits{Calls: spec.Limits.Calls, Waiting: spec.Limits.Waiting, Memory: spec.Limits.Memory},
 	}
 }
 
@@ -145,6 +162,9 @@ func (h *Host) Log() *audit.Log { return h.log }
 // Drain lets no further call begin and waits for those that run, until ctx
 // ends.
 func (h *Host) Drain(ctx context.Context) error { return h.engine.Drain(ctx) }
+
+// Stop stops the calls that run and waits until they have ended.
+func (h *Host) Stop() { h.engine.Stop() }
 
 // Close ends the engine, then the log: the last records come from the engine.
 func (h *Host) Close(ctx context.Context) error {

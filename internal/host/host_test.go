@@ -176,3 +176,13 @@ func TestReachable(t *testing.T) {
 		t.Error("a state folder that is gone is reachable")
 	}
 }
+
+// What a configuration may say of the audit log, the log takes.
+func TestConfiguredAuditIsTaken(t *testing.T) {
+	for keep, ok := range map[int]bool{audit.MaxKeep: true, audit.MaxKeep + 1: false} {
+		_, err := config.Parse("sandboxd.yaml", fmt.Appendf(nil, "audit: {keep: %d}\n", keep))
+		if (err == nil) != ok {
+			t.Errorf("%d files: %v", keep, err)
+		}
+	}
+}

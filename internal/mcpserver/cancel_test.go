@@ -85,7 +85,7 @@ func TestCancelBySDKClient(t *testing.T) {
 		s, w := newWaitingServer(t)
 		var transport mcp.Transport
 		if c.http {
-			ts := httptest.NewServer(s.Handler(HTTPOptions{}))
+			ts := httptest.NewServer(s.Handler(HTTPOptions{Authenticate: Everybody}))
 			defer ts.Close()
 			transport = &mcp.StreamableClientTransport{Endpoint: ts.URL}
 		} else {

@@ -8,7 +8,7 @@
 // to by both.
 //
 // Over HTTP nothing of a client is kept between its requests, so any of several
-// servers can answer the next one. What follows for clients of 2025-11-25: they
-// are not told when the list of tools changes, and are sent log messages from
-// level info on, whatever they set.
+// servers can answer the next one; what a client of 2025-11-25 declared is in the id
+// of its session. What follows for such clients: they are not told when the list of
+// tools changes, and are sent log messages from level info on, whatever they set.
 package mcpserver

@@ -7,33 +7,38 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sandboxd/sandboxd/runtime"
 )
 
 // HTTPOptions of [Server.Handler]. The zero value of a field is its default.
 type HTTPOptions struct {
 	// Authenticate returns who sends a request, or an error, which the client does
-	// not see. Default: everybody is "local".
+	// not see. Default: nobody is let in. [Everybody] lets everybody in.
 	Authenticate func(*http.Request) (principal string, err error)
 	MaxBody      int64 // bytes of a request's body; default: 4 MiB
-	// MaxRequests is how many JSON-RPC messages are handled at once, those of a
+	// MaxRequests is how many JSON-RPC messages are handled at once, of one
+	// principal besides LocalPrincipal at most half as many, those of a
 	// batch counted one by one, and how many subscriptions are open besides.
 	// Default: 256.
 	MaxRequests int
-	// IOTimeout is what a client may take to send a body, and to take each piece of
-	// an answer. Default: 30 s.
-	IOTimeout time.Duration
 	// JSONResponse answers with application/json instead of an event stream, which
 	// has no room for progress and log messages. Default: false.
 	JSONResponse bool
 }
 
-const (
-	localPrincipal = "local"
+// Everybody authenticates each request as [runtime.LocalPrincipal]. It is for
+// where there is one user.
+func Everybody(*http.Request) (principal string, err error) { return runtime.LocalPrincipal, nil }
 
+var errNobody = errors.New("nobody is let in: no authentication is set")
+
+func nobody(*http.Request) (string, error) { return "", errNobody }
+
+const (
 	headerSession = "Mcp-Session-Id"
 	headerVersion = "Mcp-Protocol-Version"
 	// sessionless is the first version without sessions: there the end of the HTTP
@@ -48,19 +53,19 @@ const (
 type httpHandler struct {
 	server   *Server
 	options  HTTPOptions
-	requests slots
-	streams  slots // of subscriptions, which last: they take no room from calls
+	requests *slots
+	streams  *slots // of subscriptions, which last: they take no room from calls
 	sdk      http.Handler
 }
 
 // Handler returns the server's Streamable HTTP endpoint, for clients of
 // 2026-07-28 and before. It answers on whatever path it is mounted. It refuses
 // requests of other web sites and of names that were rebound to this machine.
-// The http.Server around it needs a ReadHeaderTimeout, and no ReadTimeout or
-// WriteTimeout: those would end calls that take long.
+// It does not bound how long a client takes to send a request or to take an
+// answer: the http.Server around it needs httpio.Bound as its outermost handler.
 func (s *Server) Handler(o HTTPOptions) http.Handler {
 	if o.Authenticate == nil {
-		o.Authenticate = func(*http.Request) (string, error) { return localPrincipal, nil }
+		o.Authenticate = nobody
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = 4 << 20
@@ -68,12 +73,9 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 	if o.MaxRequests == 0 {
 		o.MaxRequests = 256
 	}
-	if o.IOTimeout == 0 {
-		o.IOTimeout = 30 * time.Second
-	}
 	h := &httpHandler{
 		server: s, options: o,
-		requests: slots{free: o.MaxRequests}, streams: slots{free: o.MaxRequests},
+		requests: newSlots(o.MaxRequests), streams: newSlots(o.MaxRequests),
 		sdk: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless:                    true,
 			JSONResponse:                 o.JSONResponse,
@@ -120,12 +122,12 @@ func (h *httpHandler) authenticate(w http.ResponseWriter, r *http.Request) (prin
 
 // post answers a POST: a message, or a batch of a client before 2025-06-18.
 func (h *httpHandler) post(w http.ResponseWriter, r *http.Request, principal string) {
-	if !h.requests.take(1) {
+	if !h.requests.take(principal, 1) {
 		busy(w, jsonrpc.ID{})
 		return
 	}
 	taken := 1
-	defer func() { h.requests.give(taken) }()
+	defer func() { h.requests.give(principal, taken) }()
 	body, ok := h.body(w, r)
 	if !ok {
 		return
@@ -136,19 +138,19 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request, principal str
 		return
 	}
 	if more := len(ms.list) - 1; more > 0 {
-		if !h.requests.take(more) {
+		if !h.requests.take(principal, more) {
 			busy(w, jsonrpc.ID{})
 			return
 		}
 		taken += more
 	}
 	if ms.listens() {
-		if !h.streams.take(1) {
+		if !h.streams.take(principal, 1) {
 			busy(w, ms.id())
 			return
 		}
-		defer h.streams.give(1)
-		h.requests.give(taken)
+		defer h.streams.give(principal, 1)
+		h.requests.give(principal, taken)
 		taken = 0
 		ctx, release, ok := h.server.stream(r.Context())
 		if !ok {
@@ -190,7 +192,7 @@ func (h *httpHandler) forward(w http.ResponseWriter, r *http.Request, principal 
 	}
 	r = r.WithContext(r.Context()) // a copy: the headers are the caller's
 	r.Header = c.mark(r.Header)
-	out := &answerWriter{ResponseWriter: w, limit: h.options.IOTimeout}
+	out := &answerWriter{ResponseWriter: w}
 	h.sdk.ServeHTTP(out, r)
 	if legacy && out.status == http.StatusAccepted && validSession(session) {
 		h.cancel(principal, session, ms)
@@ -207,22 +209,18 @@ func (h *httpHandler) cancel(principal, session string, ms *messages) {
 	}
 }
 
-// body reads a request's body, which the client must send in time.
+// body reads a request's body. What a client still sends of one that is refused
+// is not read: its connection ends.
 func (h *httpHandler) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	deadline := http.NewResponseController(w)
-	// Where a deadline cannot be set, as in a recorder, there is no slow client.
-	_ = deadline.SetReadDeadline(time.Now().Add(h.options.IOTimeout))
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.options.MaxBody))
 	if err == nil {
-		// A deadline that passes later would look like the client's end.
-		_ = deadline.SetReadDeadline(time.Time{})
 		return b, true
 	}
+	w.Header().Set("Connection", "close")
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		writeError(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "body: too large")
 		return nil, false
 	}
-	w.Header().Set("Connection", "close")
 	writeError(w, http.StatusRequestTimeout, jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "body: not received")
 	return nil, false
 }
@@ -245,25 +243,16 @@ func writeError(w http.ResponseWriter, status int, id jsonrpc.ID, code int, mess
 	_, _ = w.Write(b) // the client may be gone
 }
 
-// answerWriter bounds the time that each write may take, and remembers the
-// status.
+// answerWriter remembers the status.
 type answerWriter struct {
 	http.ResponseWriter
-	limit  time.Duration
+
 	status int
 }
 
 func (w *answerWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *answerWriter) Write(b []byte) (int, error) {
-	// Not supported means that the writer is not a connection's.
-	if err := http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.limit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return 0, err
-	}
-	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController flush.

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sandboxd/sandboxd/internal/httpio"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
 )
 
@@ -19,9 +21,19 @@ const (
 	modern = "2026-07-28"
 )
 
+// serveHTTP serves everybody, unless the options say otherwise.
 func serveHTTP(t *testing.T, s *mcpserver.Server, o mcpserver.HTTPOptions) *httptest.Server {
 	t.Helper()
-	ts := httptest.NewServer(s.Handler(o))
+	return serveBounded(t, s, o, 30*time.Second)
+}
+
+// serveBounded serves as the daemon does, with a bound of its clients' time.
+func serveBounded(t *testing.T, s *mcpserver.Server, o mcpserver.HTTPOptions, bound time.Duration) *httptest.Server {
+	t.Helper()
+	if o.Authenticate == nil {
+		o.Authenticate = mcpserver.Everybody
+	}
+	ts := httptest.NewServer(httpio.Bound(s.Handler(o), bound))
 	t.Cleanup(func() {
 		s.CloseStreams()
 		ts.Close()
@@ -36,8 +48,9 @@ type reply struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
 	} `json:"error"`
 }
 

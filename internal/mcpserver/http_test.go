@@ -178,12 +178,25 @@ func TestHTTPAuthenticates(t *testing.T) {
 	}
 }
 
+// Without a way to authenticate nobody gets in.
+func TestHTTPZeroOptions(t *testing.T) {
+	p, seen := recording()
+	ts := httptest.NewServer(newServer(t, p).Handler(mcpserver.HTTPOptions{}))
+	defer ts.Close()
+	for _, headers := range [][]string{nil, {"Authorization", "Bearer x"}} {
+		res, _ := post(t, ts.URL, legacy, request(legacy, 1, "tools/call", `{"name":"a"}`), headers...)
+		if res.StatusCode != http.StatusUnauthorized || len(seen) != 0 {
+			t.Errorf("%v: %d, %d calls", headers, res.StatusCode, len(seen))
+		}
+	}
+}
+
 // No header that a client can send has the name of one of ours.
 func TestHTTPHeadersCannotBeForged(t *testing.T) {
 	p, seen := recording()
 	ts := serveHTTP(t, newServer(t, p), mcpserver.HTTPOptions{})
 	body := request(legacy, 1, "tools/call", `{"name":"a"}`)
-	for _, forged := range []string{":principal: bob", " :principal: bob", ":flight: x"} {
+	for _, forged := range []string{":principal: bob", " :principal: bob", ":flight: x", ":capability: sampling"} {
 		conn, err := net.Dial("tcp", ts.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -320,28 +333,53 @@ func TestHTTPBusy(t *testing.T) {
 	}
 }
 
-// A client that does not finish its body is cut off.
+// A client that does not finish its body is answered and cut off, whether the
+// body would have been read or not, and takes no room from others.
 func TestHTTPSlowBody(t *testing.T) {
 	t.Parallel()
 	p, _ := recording()
-	ts := serveHTTP(t, newServer(t, p), mcpserver.HTTPOptions{IOTimeout: time.Second, MaxRequests: 1})
-	conn, err := net.Dial("tcp", ts.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	ts := serveBounded(t, newServer(t, p), mcpserver.HTTPOptions{Authenticate: byToken, MaxRequests: 1}, time.Second)
+	var clients sync.WaitGroup
+	for _, c := range []struct{ method, header, want string }{
+		{"POST", "Authorization: Bearer alice-token", "408 Request Timeout"},
+		{"POST", "Authorization: Bearer wrong", "401 Unauthorized"},
+		{"POST", "Accept: */*", "401 Unauthorized"},
+		{"POST", "Origin: https://evil.example", "403 Forbidden"},
+		{"GET", "Authorization: Bearer alice-token", "405 Method Not Allowed"},
+		{"DELETE", "Authorization: Bearer alice-token", "204 No Content"},
+	} {
+		clients.Go(func() {
+			answer, err := unfinished(ts, c.method, c.header)
+			if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 "+c.want) {
+				t.Errorf("%s, %s: %q, %v", c.method, c.header, answer, err)
+			}
+		})
 	}
-	defer conn.Close()
-	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 100\r\n\r\n{")
-	b, err := io.ReadAll(conn)
-	if err != nil || !strings.Contains(string(b), "408 Request Timeout") {
-		t.Errorf("%s, %v", b, err)
-	}
-	if res, _ := post(t, ts.URL, modern, request(modern, 8, "tools/list", "")); res.StatusCode != http.StatusOK {
+	clients.Wait()
+	res, _ := post(t, ts.URL, modern, request(modern, 8, "tools/list", ""), "Authorization", "Bearer alice-token")
+	if res.StatusCode != http.StatusOK {
 		t.Errorf("its room is not free: %d", res.StatusCode)
 	}
 }
 
-// The time for the body does not bound the call.
-func TestHTTPCallOutlastsIOTimeout(t *testing.T) {
+// unfinished sends one byte of a body of 100, and returns all that comes back
+// until the server closes the connection.
+func unfinished(ts *httptest.Server, method, header string) (string, error) {
+	conn, err := net.Dial("tcp", ts.Listener.Addr().String())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\nContent-Length: 100\r\n\r\n{", method, header)
+	b, err := io.ReadAll(conn)
+	return string(b), err
+}
+
+// The time for a body and for a piece of an answer does not bound the call.
+func TestHTTPCallOutlastsBound(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
 	s := newServer(t, slowPackage(func(ctx context.Context) {
@@ -351,7 +389,7 @@ func TestHTTPCallOutlastsIOTimeout(t *testing.T) {
 		case <-time.After(limit + limit/4):
 		}
 	}))
-	ts := serveHTTP(t, s, mcpserver.HTTPOptions{IOTimeout: limit})
+	ts := serveBounded(t, s, mcpserver.HTTPOptions{}, limit)
 	var wg sync.WaitGroup
 	for _, version := range versions {
 		r := newPost(t, ts.URL, version, request(version, 1, "tools/call", `{"name":"slow"}`))
@@ -365,12 +403,14 @@ func TestHTTPCallOutlastsIOTimeout(t *testing.T) {
 	wg.Wait()
 }
 
-// Subscriptions take no room from calls, are bounded, and end with CloseStreams.
+// Subscriptions take no room from calls, are bounded, outlast quiet times, and
+// end well with CloseStreams.
 func TestHTTPSubscriptions(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second
 	p, _ := recording()
 	s := newServer(t, p)
-	ts := httptest.NewServer(s.Handler(mcpserver.HTTPOptions{MaxRequests: 1}))
-	defer ts.Close()
+	ts := serveBounded(t, s, mcpserver.HTTPOptions{MaxRequests: 1}, limit)
 	listen := request(modern, 1, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`)
 	res, err := http.DefaultClient.Do(newPost(t, ts.URL, modern, listen))
 	if err != nil {
@@ -383,6 +423,7 @@ func TestHTTPSubscriptions(t *testing.T) {
 	if list, _ := post(t, ts.URL, modern, request(modern, 2, "tools/list", "")); list.StatusCode != http.StatusOK {
 		t.Errorf("list beside a subscription: %d", list.StatusCode)
 	}
+	time.Sleep(limit + limit/4) // it is quiet: there is nothing to wait for
 	s.CloseStreams()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Errorf("subscription: %v", err)

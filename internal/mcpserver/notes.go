@@ -3,9 +3,7 @@ package mcpserver
 import (
 	"context"
 	"log/slog"
-	"math"
 	"runtime/debug"
-	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,9 +14,6 @@ import (
 // maxNotes bounds what waits for a client that reads slower than a guest
 // writes; what comes beyond is dropped.
 const maxNotes = 64
-
-// logLevels are those of the protocol (schema.ts, LoggingLevel).
-var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // notes sends to the client what a guest says while its call runs. A goroutine
 // of its own writes, so that a client that does not read holds up the answer to
@@ -54,9 +49,6 @@ func (n *notes) notify() runtime.Notify {
 }
 
 func (n *notes) progress(p runtime.Progress) {
-	if !finite(p.Progress) || !finite(p.Total) { // JSON has no such numbers
-		return
-	}
 	token := n.req.Params.GetProgressToken()
 	n.send(func(ctx context.Context) error {
 		return n.req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
@@ -65,12 +57,7 @@ func (n *notes) progress(p runtime.Progress) {
 	})
 }
 
-func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
-
 func (n *notes) logMessage(m runtime.LogMessage) {
-	if !slices.Contains(logLevels, m.Level) {
-		return
-	}
 	n.send(func(ctx context.Context) error {
 		//lint:ignore SA1019 deprecated by 2026-07-28, and taken by clients of both eras
 		return n.req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: mcp.LoggingLevel(m.Level), Logger: n.tool, Data: m.Text})

@@ -23,7 +23,7 @@ var (
 	// HTTP).
 	ErrCancelled = fmt.Errorf("client cancelled the request: %w", context.Canceled)
 	// ErrStopped: the server stops.
-	ErrStopped = fmt.Errorf("server stops: %w", context.Canceled)
+	ErrStopped = fmt.Errorf("server is %w: %w", runtime.ErrClosed, context.Canceled)
 )
 
 // Package is what the server needs of a loaded package; [*runtime.Package] is

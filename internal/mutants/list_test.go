@@ -173,7 +173,7 @@ var transactions = []mutant{
 	step("folder at its path", "volumes.go", "return !d.current()", "return d == nil"),
 	step("folder at its path that others hold", "folders.go", "d.current() {", "true {"),
 	step("environment is requested", "binding.go", "case !slices.Contains(requested, name):", "case false:"),
-	step("running calls are bounded", "admission.go", "return g.running < g.limits.Running &&", "return"),
+	step("running calls are bounded", "admission.go", "return g.running < g.limits.Calls &&", "return"),
 	step("their memory is bounded", "admission.go", "&& memory <= g.limits.Memory-g.memory", ""),
 	step("waiting calls are bounded", "admission.go", "&& len(g.queue) >= g.limits.Waiting {", "&& false {"),
 	step("nobody is overtaken", "admission.go", "len(g.queue) > 0 || !g.fits(memory)", "!g.fits(memory)"),

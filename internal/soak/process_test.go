@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/clients"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
@@ -50,13 +51,14 @@ func start(t *testing.T) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"slow", "data"} {
-		if err := os.Mkdir(filepath.Join(p.dir, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Mkdir(filepath.Join(p.dir, "slow"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	p.write("slow/tool.yaml", slowManifest)
 	p.write("slow/slow.wasm", string(w.Program(w.Sleep(3e9), w.Say(1))))
+	if err := guests.Seed("liars", "data", filepath.Join(p.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
 	p.configure(0)
 	p.Daemon = program.Serve(t, "--config", filepath.Join(p.dir, "sandboxd.yaml"))
 	return p

@@ -26,14 +26,13 @@ const callers = 16
 type tally struct {
 	ok        map[string]string // tool by call id
 	lies      map[string]string
-	other     map[runtime.Outcome]int // told by the text of the answer
 	cancelled int
 	faults    []string
 	read      []time.Duration // of calls that only read
 }
 
 func newTally() *tally {
-	return &tally{ok: map[string]string{}, lies: map[string]string{}, other: map[runtime.Outcome]int{}}
+	return &tally{ok: map[string]string{}, lies: map[string]string{}}
 }
 
 func (a *tally) add(b *tally) {
@@ -141,8 +140,8 @@ func (p *process) call(t *testing.T, s *mcp.ClientSession, a *tally, rng *rand.R
 		a.lies[callID(res)] = name
 	case lies:
 		a.faults = append(a.faults, fmt.Sprintf("%s: a lie was answered with %s", name, text(res)))
-	case violated(res):
-		a.faults = append(a.faults, name+": an honest call was stopped")
+	case res.IsError:
+		a.faults = append(a.faults, fmt.Sprintf("%s: an honest call was answered with %s", name, text(res)))
 	default:
 		a.ok[callID(res)] = name
 		if name == "list_notes" {
@@ -188,8 +187,8 @@ func compare(t *testing.T, seen *tally, records []audit.Record, counted map[stri
 		}
 	}
 	for id, tool := range seen.ok {
-		if o, ok := calls[id]; !ok || o == runtime.Violation || violations[id] > 0 {
-			t.Errorf("call %s of %s went well for the client, in the log: %q", id, tool, o)
+		if calls[id] != runtime.OK || violations[id] > 0 {
+			t.Errorf("call %s of %s went well for the client, in the log: %q", id, tool, calls[id])
 		}
 	}
 	for id, tool := range seen.lies {

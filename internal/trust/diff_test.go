@@ -96,6 +96,31 @@ func TestApproveGolden(t *testing.T) {
 	golden(t, "approve.golden", []byte("== new\n"+first+"\n== changed\n"+second))
 }
 
+// TestDiffOfClientCapabilities: what a tool requires of a client shows; only more
+// of it is wider.
+func TestDiffOfClientCapabilities(t *testing.T) {
+	record := func(names ...string) Record {
+		r, err := newRecord(notes(t, func(m *tool.Manifest) { m.Tools[1].ClientCapabilities = names }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	none, both := record(), record(tool.ClientRoots, tool.ClientSampling)
+	more := describe(none, both)
+	for _, want := range []string{
+		"  ! tool add_note requires of the client: roots\n", "  ! tool add_note requires of the client: sampling\n",
+		"+requires of the client: roots\n+requires of the client: sampling\n",
+	} {
+		if !strings.Contains(more, want) {
+			t.Errorf("no %q in\n%s", want, more)
+		}
+	}
+	if less := describe(both, none); !strings.Contains(less, "-requires of the client: sampling\n") || len(wider(both, none)) > 0 {
+		t.Errorf("wider %q\n%s", wider(both, none), less)
+	}
+}
+
 // TestDiffIsBounded: a hostile package does not scroll what matters away.
 func TestDiffIsBounded(t *testing.T) {
 	// As much as a manifest of 1 MiB holds.
@@ -138,8 +163,9 @@ func TestDiffHidesNothing(t *testing.T) {
 			if rapid.Bool().Draw(rt, "tool "+name) {
 				r.Tools = append(r.Tools, ToolPin{
 					Name: name, Title: text.Draw(rt, "title"), Description: text.Draw(rt, "description"),
-					Annotations: capabilities.Claim{ReadOnly: hint.Draw(rt, "read-only"), Destructive: hint.Draw(rt, "destructive")},
-					InputSchema: []byte(`{}`),
+					Annotations:        capabilities.Claim{ReadOnly: hint.Draw(rt, "read-only"), Destructive: hint.Draw(rt, "destructive")},
+					InputSchema:        []byte(`{}`),
+					ClientCapabilities: rapid.SampledFrom([][]string{nil, {tool.ClientRoots}, tool.ClientCapabilities()}).Draw(rt, "client"),
 				})
 			}
 		}

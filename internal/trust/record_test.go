@@ -11,6 +11,7 @@ import (
 func FuzzDecode(f *testing.F) {
 	for _, c := range []Candidate{notes(f), notes(f, func(m *tool.Manifest) {
 		m.Tools[0].Description = "\u202e <&> \x1b"
+		m.Tools[0].ClientCapabilities = tool.ClientCapabilities()
 		m.Tools[0].InputSchema = []byte(`{"type":"object","enum":[1e300,0.10,"\u202e\u2028\ud83d\ude00"]}`)
 		m.Requests, m.Relaxations, m.Labels = tool.Requests{}, tool.Relaxations{}, nil
 	})} {
@@ -61,5 +62,23 @@ func TestReadBack(t *testing.T) {
 	}
 	if b := records(t, s)["notes.json"]; bytes.ContainsAny([]byte(b), "\u202e\u00ad\x1b") {
 		t.Errorf("the file is not escaped: %q", b)
+	}
+}
+
+// TestDecodeClientCapabilities: a record names what the protocol names.
+func TestDecodeClientCapabilities(t *testing.T) {
+	for name, ok := range map[string]bool{tool.ClientRoots: true, "tasks": false} {
+		r, err := newRecord(notes(t, func(m *tool.Manifest) { m.Tools[0].ClientCapabilities = []string{name} }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = r.stamp(ByApprove, r.requested(), day)
+		b, err := r.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decode(b); (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
