@@ -172,7 +172,7 @@ func FuzzArguments(f *testing.F) {
 				t.Fatalf("%s becomes %s, %v", got, again, err)
 			}
 		}
-		if err := s.Output(json.RawMessage(in)); err != nil {
+		if _, err := s.Output(json.RawMessage(in)); err != nil {
 			if _, ok := errors.AsType[*tool.OutputError](err); !ok {
 				t.Fatalf("error of type %T", err)
 			}

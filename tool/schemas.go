@@ -86,22 +86,23 @@ func (s *Schemas) Arguments(raw json.RawMessage) (json.RawMessage, error) {
 	return canonical, nil
 }
 
-// Output reports whether the structured content of a result keeps to the tool's
-// outputSchema; it does where the tool has none. Errors are of type
+// Output returns the structured content of a result as canonical JSON, where
+// every reader of JSON reads the same in it and it keeps to the tool's
+// outputSchema. A tool without one may have any, or none. Errors are of type
 // [*OutputError].
-func (s *Schemas) Output(structured json.RawMessage) error {
-	if s.output == nil {
-		return nil
-	}
+func (s *Schemas) Output(structured json.RawMessage) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(structured)) == 0 {
-		return &OutputError{Problem: "is missing"}
+		if s.output == nil {
+			return nil, nil
+		}
+		return nil, &OutputError{Problem: "is missing"}
 	}
-	v, _, f := readStrict(structured, false)
-	if f == nil {
+	v, canonical, f := readStrict(structured, false)
+	if f == nil && s.output != nil {
 		f = s.output.judge(v, false)
 	}
 	if f != nil {
-		return &OutputError{Path: f.path, Problem: f.problem}
+		return nil, &OutputError{Path: f.path, Problem: f.problem}
 	}
-	return nil
+	return canonical, nil
 }

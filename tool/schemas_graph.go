@@ -68,13 +68,14 @@ func newGraph(text []byte) (g *graph, err error) {
 			g, err = nil, errors.New("the validator cannot read it")
 		}
 	}()
-	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, err
-	}
+	// First, as the library takes the square of the nesting.
 	source, _, f := readStrict(text, false)
 	if f != nil {
 		return nil, errors.New(located("", f.path, f.problem, f.mend))
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
 	}
 	// The library knows each dialect by one spelling.
 	draft7 := false

@@ -24,7 +24,8 @@ const tooMuch = "too much to be judged by this schema"
 // It is used once.
 type judge struct {
 	*graph
-	steps  int
+	most   int  // steps
+	steps  int  // taken
 	over   bool // the steps are used up, and what it says since is void
 	depth  int
 	tries  int // alternatives that are being tried: one that does not fit is no fault
@@ -42,13 +43,13 @@ type token struct {
 // judge returns why a value does not fit. With spellings, no key may be another
 // spelling of a property that is declared for its object.
 func (g *graph) judge(v any, spellings bool) *fault {
-	f, _ := g.measured(v, spellings)
+	f, _ := g.within(maxSteps, v, spellings)
 	return f
 }
 
-// measured judges, and returns the steps that it took.
-func (g *graph) measured(v any, spellings bool) (*fault, int) {
-	j := &judge{graph: g}
+// within judges in so many steps, and returns those that it took.
+func (g *graph) within(steps int, v any, spellings bool) (*fault, int) {
+	j := &judge{graph: g, most: steps}
 	if spellings && g.suspect(v) {
 		j.spelt(v, []*rule{g.root})
 	}
@@ -66,7 +67,7 @@ func (g *graph) measured(v any, spellings bool) (*fault, int) {
 
 // spend takes steps, and reports whether there were as many.
 func (j *judge) spend(n int) bool {
-	if n > maxSteps-j.steps {
+	if n > j.most-j.steps {
 		j.over = true
 		return false
 	}

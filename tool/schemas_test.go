@@ -189,6 +189,8 @@ func TestNewSchemasRefused(t *testing.T) {
 	for _, in := range []string{
 		``, `7`, `{"type":"object","properties":7}`, `{"pattern":"("}`,
 		`{"$ref":"#/$defs/none"}`, `{"$ref":"https://example.com/x"}`, `{"patternProperties":{"(":{}}}`,
+		`{"Enum":[1]}`, `{"properties":{"a":{"$id":"x"}}}`, `{"$anchor":"a","not":{"$anchor":"a"}}`,
+		strings.Repeat(`{"not":`, 9000) + `{}` + strings.Repeat(`}`, 9000),
 	} {
 		if _, err := tool.NewSchemas(tool.Definition{Name: "t", InputSchema: json.RawMessage(in)}); err == nil {
 			t.Errorf("%s was compiled", in)
@@ -215,12 +217,12 @@ func TestOutput(t *testing.T) {
 		{`{"n":"1"}`, "structuredContent/n: is a string"},
 		{`{"n":1,"n":2}`, "structuredContent/n: is there twice"},
 	} {
-		err := s.Output(json.RawMessage(c.in))
+		_, err := s.Output(json.RawMessage(c.in))
 		if e, ok := errors.AsType[*tool.OutputError](err); ok != (c.want != "") || ok && e.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", c.in, err, c.want)
 		}
 	}
-	if err := schemas(t, `{"type":"object"}`, "").Output(nil); err != nil {
+	if _, err := schemas(t, `{"type":"object"}`, "").Output(nil); err != nil {
 		t.Errorf("no outputSchema: %v", err)
 	}
 }

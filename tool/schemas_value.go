@@ -95,7 +95,7 @@ type choice struct {
 // newChoice returns a choice of values of a schema.
 func newChoice(values listValue) (choice, error) {
 	c := choice{of: make(map[string]bool, len(values))}
-	j := &judge{}
+	j := &judge{most: maxSteps}
 	for _, v := range values {
 		c.of[string(j.identity(nil, v))] = true
 	}
