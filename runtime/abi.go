@@ -32,11 +32,11 @@ func newDelivery(toolName, callID string, arguments json.RawMessage) ([]byte, er
 
 // invoke calls the guest once and returns its answer. A command reads the
 // request from the standard input of its process; a reactor gets it in memory.
-func (p *Package) invoke(ctx context.Context, i *Instance, request []byte, stdout *bytes.Buffer) ([]byte, error) {
+func (p *Package) invoke(ctx context.Context, i *Instance, request []byte, stdout *cappedWriter) ([]byte, error) {
 	switch p.source.Manifest.ABI {
 	case tool.Command:
 		_, err := i.module.ExportedFunction("_start").Call(ctx)
-		return stdout.Bytes(), err
+		return stdout.b, err
 	case tool.Reactor:
 		return callReactor(ctx, i.module, request, p.source.Manifest.Limits.Output)
 	case tool.MCP, tool.Extism:

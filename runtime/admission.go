@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // ErrBusy is matched by a [*BusyError].
@@ -145,10 +147,19 @@ func (g *gate) busy() *BusyError {
 // check refuses a package whose calls could never be admitted.
 func (g *gate) check(memory int64) error {
 	if memory > g.limits.Memory {
-		return fmt.Errorf("limits.memory %d bytes: the calls of the %s may take %d together; raise that limit", memory, g.scope, g.limits.Memory)
+		return fmt.Errorf("limits: a call may take %d bytes of memory, and the calls of the %s %d together; raise that limit", memory, g.scope, g.limits.Memory)
 	}
 	return nil
 }
+
+// outputCost is how many times its output limit a call may take of the host's
+// memory beside the guest's: what it wrote, its result, and the copies made of
+// that until it is sent, with what the collector has not freed yet. It is
+// measured, with a result of which JSON escapes every byte.
+const outputCost = 16
+
+// footprint returns how many bytes of the host's memory a call may take.
+func footprint(l tool.Limits) int64 { return l.Memory + outputCost*l.Output }
 
 // begin begins a call of the package and of its engine.
 func (p *Package) begin(ctx context.Context) (context.Context, func(), error) {
@@ -174,7 +185,7 @@ func (p *Package) admit(ctx context.Context) (leave func(), err error) {
 	defer unhook()
 	ctx, unhookEngine := p.engine.running.waiting(ctx)
 	defer unhookEngine()
-	memory := p.source.Manifest.Limits.Memory
+	memory := footprint(p.source.Manifest.Limits)
 	leavePackage, err := p.gate.enter(ctx, memory)
 	if err != nil {
 		return nil, err

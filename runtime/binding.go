@@ -33,13 +33,13 @@ type Binding struct {
 type CallLimits struct {
 	Calls   int           // calls that run at once; default: 16, 64
 	Waiting int           // calls that wait for that; default: 64, 256
-	Memory  int64         // bytes that the memory limits of the running calls add up to; default: 1 GiB, 4 GiB
+	Memory  int64         // bytes that the running calls may take: limits.memory and 16 times limits.output of each; default: 1280 MiB, 5 GiB, as so many calls of default limits take
 	Wait    time.Duration // how long a call waits at most; default: 10 s
 }
 
 var (
-	packageLimits = CallLimits{Calls: 16, Waiting: 64, Memory: 1 << 30, Wait: 10 * time.Second}
-	engineLimits  = CallLimits{Calls: 64, Waiting: 256, Memory: 4 << 30, Wait: 10 * time.Second}
+	packageLimits = CallLimits{Calls: 16, Waiting: 64, Memory: 1280 << 20, Wait: 10 * time.Second}
+	engineLimits  = CallLimits{Calls: 64, Waiting: 256, Memory: 5 << 30, Wait: 10 * time.Second}
 )
 
 // or returns the limits with those of d where nothing is said.

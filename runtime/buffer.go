@@ -1,24 +1,34 @@
 package runtime
 
 import (
-	"bytes"
-
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
 
 // cappedWriter keeps what is written up to limit bytes and refuses the rest
 // with a [*wasi.OutputLimitError]. It is not safe for concurrent use.
 type cappedWriter struct {
-	bytes.Buffer
 	limit int
+	b     []byte
 }
 
 // Write keeps all of p or none of it.
 func (c *cappedWriter) Write(p []byte) (int, error) {
-	if len(p) > c.limit-c.Len() {
+	if len(p) > c.limit-len(c.b) {
 		return 0, &wasi.OutputLimitError{Limit: c.limit}
 	}
-	return c.Buffer.Write(p)
+	c.b = appendCapped(c.b, p, c.limit)
+	return len(p), nil
+}
+
+// appendCapped appends p to b, which stays within limit, and takes no more memory
+// for it than that.
+func appendCapped(b, p []byte, limit int) []byte {
+	if need := len(b) + len(p); need > cap(b) {
+		grown := make([]byte, len(b), min(max(2*cap(b), need, 512), max(limit, need)))
+		copy(grown, b)
+		b = grown
+	}
+	return append(b, p...)
 }
 
 // cappedBuffer keeps the first limit bytes that are written and drops the rest
@@ -30,6 +40,6 @@ type cappedBuffer struct {
 
 // Write keeps what fits and reports all as written.
 func (c *cappedBuffer) Write(p []byte) (int, error) {
-	c.b = append(c.b, p[:min(len(p), c.limit-len(c.b))]...)
+	c.b = appendCapped(c.b, p[:min(len(p), c.limit-len(c.b))], c.limit)
 	return len(p), nil
 }

@@ -217,12 +217,22 @@ func (c *call) run(ctx context.Context, request []byte) *Result {
 }
 
 // settle commits a call that ended well, unless its result is none that the tool
-// promised, or what it did is not on record.
+// promised or every reader of JSON reads the same in, its time is over, or what
+// it did is not on record.
 func (c *call) settle(ctx context.Context, r *Result) {
-	if err := c.tool.Schemas.Output(r.Output.StructuredContent); err != nil {
+	structured, err := c.tool.Schemas.Output(r.Output.StructuredContent)
+	if err != nil && len(c.tool.Definition.OutputSchema) == 0 {
+		err = errors.Join(errAnswer, err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		r.Outcome, r.Err, r.Output = Timeout, context.Cause(ctx), Output{}
+		return
+	case err != nil:
 		r.Outcome, r.Err, r.Output = ToolError, err, Output{}
 		return
 	}
+	r.Output.StructuredContent = structured
 	if c.report.fault != nil {
 		r.Outcome, r.Err = HostError, c.report.take()
 		return
@@ -274,19 +284,24 @@ func (c *call) guest(ctx context.Context, request []byte) *Result {
 	c.report.acquired(i.method, time.Since(began))
 	defer c.report.released()
 	i.slot.Store(&served{process, c.report.notes})
-	answer, err := c.pkg.invoke(ctx, i, request, &c.stdout.Buffer)
+	answer, err := c.pkg.invoke(ctx, i, request, &c.stdout)
 	r := ended(c.ended(ctx, i, process, err))
 	if r.Outcome == OK && err != nil && !c.command() {
 		r.Outcome, r.Err = ToolError, &ExitError{} // a reactor has no exit status, so no good one either
 	}
 	if r.Outcome == OK {
 		fate = Reset
-		c.read(r, answer)
-	} else if _, exited := errors.AsType[*ExitError](r.Err); exited && c.stdout.Len() > 0 && c.command() {
-		r.Output = text(true, c.stdout.String())
+		c.read(ctx, r, answer)
+	} else if _, exited := errors.AsType[*ExitError](r.Err); exited && len(c.stdout.b) > 0 && c.command() {
+		out, err := plainOutput(true, c.stdout.b, c.limits().Output)
+		if r.Output = out; err != nil {
+			r.Outcome, r.Err = Limit, err
+		}
 	}
 	return r
 }
+
+func (c *call) limits() tool.Limits { return c.pkg.source.Manifest.Limits }
 
 func (c *call) command() bool { return c.pkg.source.Manifest.ABI == tool.Command }
 
@@ -299,10 +314,17 @@ func (c *call) streams(request []byte) wasi.Options {
 }
 
 // read takes the guest's answer into the result.
-func (c *call) read(r *Result, answer []byte) {
-	out, dropped, err := parseOutput(answer)
+func (c *call) read(ctx context.Context, r *Result, answer []byte) {
+	out, dropped, err := parseOutput(ctx, answer, c.limits().Output)
+	if err == nil && out.IsError { // what ends well is judged when it is settled
+		out.StructuredContent, err = new(tool.Schemas).Output(out.StructuredContent)
+	}
 	r.DroppedMeta = dropped
 	switch {
+	case ctx.Err() != nil:
+		r.Outcome, r.Err = Timeout, context.Cause(ctx)
+	case asLimit(err) != nil:
+		r.Outcome, r.Err = Limit, asLimit(err)
 	case err != nil:
 		r.Outcome, r.Err = ToolError, errors.Join(errAnswer, err)
 	case out.IsError:

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +23,16 @@ type contentBlock struct {
 	Size        *int64             `json:"size,omitempty"`
 	Resource    *resourceContents  `json:"resource,omitempty"`
 	Annotations *contentAnnotation `json:"annotations,omitempty"`
-	Meta        guestMeta          `json:"_meta,omitempty"`
+	Meta        guestMeta          `json:"_meta,omitzero"`
+}
+
+// UnmarshalJSON reads the known fields.
+func (b *contentBlock) UnmarshalJSON(raw []byte) error {
+	return readFields(raw, map[string]any{
+		"type": &b.Type, "text": &b.Text, "data": &b.Data, "mimeType": &b.MIMEType, "uri": &b.URI, "name": &b.Name,
+		"title": &b.Title, "description": &b.Description, "size": &b.Size, "resource": &b.Resource,
+		"annotations": &b.Annotations, "_meta": &b.Meta,
+	})
 }
 
 // resourceContents is TextResourceContents or BlobResourceContents of MCP.
@@ -30,7 +41,12 @@ type resourceContents struct {
 	MIMEType string    `json:"mimeType,omitempty"`
 	Text     *string   `json:"text,omitempty"`
 	Blob     *[]byte   `json:"blob,omitempty"` // base64
-	Meta     guestMeta `json:"_meta,omitempty"`
+	Meta     guestMeta `json:"_meta,omitzero"`
+}
+
+// UnmarshalJSON reads the known fields.
+func (r *resourceContents) UnmarshalJSON(raw []byte) error {
+	return readFields(raw, map[string]any{"uri": &r.URI, "mimeType": &r.MIMEType, "text": &r.Text, "blob": &r.Blob, "_meta": &r.Meta})
 }
 
 // contentAnnotation is Annotations of MCP: for whom a content is.
@@ -40,27 +56,47 @@ type contentAnnotation struct {
 	LastModified string   `json:"lastModified,omitempty"`
 }
 
-// guestMeta is a _meta object that a guest wrote.
-type guestMeta map[string]json.RawMessage
+// UnmarshalJSON reads the known fields.
+func (a *contentAnnotation) UnmarshalJSON(raw []byte) error {
+	return readFields(raw, map[string]any{"audience": &a.Audience, "priority": &a.Priority, "lastModified": &a.LastModified})
+}
 
-// dropReserved deletes the keys under the project's prefix and returns how
-// many there were.
-func (m guestMeta) dropReserved() (dropped int) {
-	for k := range m {
-		if reserved(k) {
-			delete(m, k)
-			dropped++
-		}
+// readFields reads an object's members under the names of fields. Names count
+// as they are: encoding/json takes those that differ by case for the same.
+func readFields(raw []byte, fields map[string]any) error {
+	s := &scanner{ctx: context.Background(), in: raw}
+	if s.peek() != '{' {
+		return errors.New("not an object")
 	}
-	return dropped
+	seen := map[string]bool{}
+	return s.members(0, func(key []byte) error {
+		s.peek()
+		start := s.at
+		if err := s.value(1); err != nil {
+			return err
+		}
+		name := nameOf(key)
+		into, known := fields[name]
+		if !known {
+			return nil
+		}
+		if seen[name] {
+			return fmt.Errorf("%s: %w", name, errTwice)
+		}
+		seen[name] = true
+		if err := json.Unmarshal(s.in[start:s.at], into); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
 }
 
 // errContent is matched by what is wrong with a content block.
 var errContent = errors.New("content block")
 
 // cleanContent checks one content block of a guest, writes it again from its
-// known fields, and returns how many reserved _meta keys it dropped.
-func cleanContent(raw json.RawMessage) (clean json.RawMessage, dropped int, err error) {
+// known fields, and returns how many _meta keys it dropped.
+func cleanContent(raw []byte) (clean json.RawMessage, dropped int, err error) {
 	var b contentBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", errContent, err)
@@ -68,12 +104,18 @@ func cleanContent(raw json.RawMessage) (clean json.RawMessage, dropped int, err 
 	if err := b.check(); err != nil {
 		return nil, 0, err
 	}
-	dropped = b.Meta.dropReserved()
+	dropped = b.Meta.dropped
 	if b.Resource != nil {
-		dropped += b.Resource.Meta.dropReserved()
+		dropped += b.Resource.Meta.dropped
 	}
-	clean, err = json.Marshal(b)
-	return clean, dropped, err
+	var out bytes.Buffer
+	out.Grow(len(raw) + 64)
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(b); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", errContent, err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), dropped, nil
 }
 
 func (b contentBlock) check() error {

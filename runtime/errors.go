@@ -73,11 +73,23 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code
 // LimitError is a limit of a call that the guest ran into.
 type LimitError struct {
 	Limit string // memory, stack, output, writes, files, paths
+	Most  int64  // what the manifest allows, in bytes; 0: not of bytes, or not known
 	Err   error  // what the guest died of; may be nil
 }
 
 // Error names the limit.
-func (e *LimitError) Error() string { return e.Limit + " limit reached" }
+func (e *LimitError) Error() string { return e.Limit + " limit" + e.allowed() + " reached" }
+
+// allowed says how much that was, where it is known.
+func (e *LimitError) allowed() string {
+	if e.Most == 0 {
+		return ""
+	}
+	if e.Most%(1<<20) == 0 {
+		return fmt.Sprintf(" of %d MiB", e.Most>>20)
+	}
+	return fmt.Sprintf(" of %d bytes", e.Most)
+}
 
 // Unwrap returns what the guest died of.
 func (e *LimitError) Unwrap() error { return e.Err }

@@ -67,7 +67,7 @@ func (x *execution) ended(ctx context.Context, i *Instance, process *wasi.Proces
 	case err == nil, exited && exit.Code == 0:
 		return OK, nil
 	case i.memory.refused:
-		return Limit, &LimitError{Limit: "memory", Err: err}
+		return Limit, &LimitError{Limit: "memory", Most: int64(i.memory.limit), Err: err}
 	case exited:
 		return ToolError, &ExitError{exit.Code}
 	case errors.Is(err, errAnswer), isSealed(err):

@@ -139,7 +139,7 @@ func closing(err error) string {
 func limitReason(err error) string {
 	var l *LimitError
 	if errors.As(err, &l) {
-		return "it reached its " + l.Limit + " limit"
+		return "it reached its " + l.Limit + " limit" + l.allowed()
 	}
 	return "it reached a limit"
 }

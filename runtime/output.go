@@ -2,130 +2,235 @@ package runtime
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"unicode/utf8"
 )
 
 // What one result may hold: clients have their own limits, and some end with an
-// exception where these are passed.
+// exception where these are passed. What is read into values takes many times
+// the memory of what is written.
 const (
 	maxContentItems = 1000
-	maxDepth        = 64 // objects and arrays in one another
+	maxValues       = 1 << 18 // values of the JSON of a result, in all
 )
 
-var errDepth = errors.New("answer nests too deep")
+// escapeRoom is how many times the output limit a result may take as it is
+// sent: what JSON escapes takes up to six bytes for one.
+const escapeRoom = 2
 
-// depth returns how deep objects and arrays lie in one another in what may be
-// JSON.
-func depth(b []byte) (deepest int) {
-	open, quoted := 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			open++
-			deepest = max(deepest, open)
-		case c == '}' || c == ']':
-			open--
-		}
-	}
-	return deepest
-}
+// sentRoom is what every result may take beyond that.
+const sentRoom = 4 << 10
+
+// errTwice: a field of a result is there more than once.
+var errTwice = errors.New("is there twice")
 
 // text returns an output of one text content (schema.ts, TextContent).
 func text(isError bool, s string) Output {
 	return Output{Content: []json.RawMessage{textContent(s)}, IsError: isError}
 }
 
-func textContent(s string) json.RawMessage {
-	b, err := json.Marshal(struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{"text", strings.ToValidUTF8(s, "\uFFFD")})
-	if err != nil {
-		panic(err) // two strings always marshal
+func textContent(s string) json.RawMessage { return plainContent([]byte(s)) }
+
+// plainContent returns bytes as a text content. What is no UTF-8 is replaced.
+func plainContent(s []byte) json.RawMessage {
+	const head, tail = `{"type":"text","text":"`, `"}`
+	b := make([]byte, 0, len(head)+len(tail)+quotedSize(s))
+	return append(appendQuoted(append(b, head...), s), tail...)
+}
+
+// quotedSize returns how many bytes appendQuoted appends.
+func quotedSize(s []byte) (n int) {
+	var one [16]byte
+	for len(s) > 0 {
+		_, size := utf8.DecodeRune(s)
+		n += len(appendQuoted(one[:0], s[:size]))
+		s = s[size:]
+	}
+	return n
+}
+
+// appendQuoted appends what stands between the quotes of a JSON text.
+func appendQuoted(b, s []byte) []byte {
+	const hex = "0123456789abcdef"
+	for len(s) > 0 {
+		r, size := utf8.DecodeRune(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = utf8.AppendRune(b, utf8.RuneError)
+		case r == '"', r == '\\':
+			b = append(b, '\\', s[0])
+		case r == '\n':
+			b = append(b, '\\', 'n')
+		case r == '\t':
+			b = append(b, '\\', 't')
+		case r < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			b = append(b, s[:size]...)
+		}
+		s = s[size:]
 	}
 	return b
 }
 
+// plainOutput returns what a guest wrote as a result of one text. It returns a
+// [*LimitError] where that is too large to be sent under limit, bytes.
+func plainOutput(isError bool, b []byte, limit int64) (Output, error) {
+	if quotedSize(b)+sentSize(b)-len(b) > sentMost(limit) {
+		return Output{}, &LimitError{Limit: "output"}
+	}
+	return Output{Content: []json.RawMessage{plainContent(b)}, IsError: isError}, nil
+}
+
+// sentMost is how many bytes a result may take as it is sent.
+func sentMost(limit int64) int { return int(limit)*escapeRoom + sentRoom }
+
+// sentSize returns how many bytes JSON takes where markup is escaped in it, as
+// encoding/json and servers of MCP built on it do.
+func sentSize(b []byte) int {
+	n := len(b)
+	for _, s := range []string{"<", ">", "&", "\u2028", "\u2029"} {
+		n += (len(`\u0000`) - len(s)) * bytes.Count(b, []byte(s))
+	}
+	return n
+}
+
+// charge reports whether n is left, and takes it.
+func charge(left *int, n int) bool {
+	*left -= n
+	return *left >= 0
+}
+
+// resultFields are the fields of a tool result.
+type resultFields struct{ content, structured, isError, meta field }
+
 // parseOutput reads what a guest answered: an MCP tool result, which is a JSON
 // object with a content array or a structuredContent, or else plain text. It
-// returns how many of the guest's _meta keys it dropped because they carry the
-// project's prefix.
-func parseOutput(b []byte) (out Output, dropped int, err error) {
-	b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
-	if depth(b) > maxDepth {
-		return Output{}, 0, errDepth
-	}
-	fields, ok := resultFields(b)
-	if !ok {
-		return text(false, strings.TrimSuffix(string(b), "\n")), 0, nil
-	}
-	if err := json.Unmarshal(fields["content"], &out.Content); fields["content"] != nil && err != nil {
-		return Output{}, 0, fmt.Errorf("content: %w", err)
-	}
-	if len(out.Content) > maxContentItems {
-		return Output{}, 0, fmt.Errorf("content: %d items, at most %d", len(out.Content), maxContentItems)
-	}
-	if raw := fields["isError"]; raw != nil {
-		if err := json.Unmarshal(raw, &out.IsError); err != nil {
-			return Output{}, 0, fmt.Errorf("isError: %w", err)
-		}
-	}
-	for i, item := range out.Content {
-		clean, n, err := cleanContent(item)
-		if err != nil {
-			return Output{}, 0, fmt.Errorf("content[%d]: %w", i, err)
-		}
-		out.Content[i], dropped = clean, dropped+n
-	}
-	if out.Content == nil {
-		out.Content = []json.RawMessage{}
-	}
-	if raw := fields["structuredContent"]; raw != nil && string(raw) != "null" {
-		out.StructuredContent = raw
-	}
-	n, err := out.setMeta(fields["_meta"])
+// returns how many of the guest's _meta keys it dropped. The structured content
+// is left as it was written. The answer is measured before memory is taken for
+// what is in it; what is more than a result may hold is an error, and a
+// [*LimitError] where it is too large to be sent under limit, bytes. The error
+// is the cause of ctx when that ends first.
+func parseOutput(ctx context.Context, b []byte, limit int64) (Output, int, error) {
+	f, ok, err := scanResult(ctx, b)
 	if err != nil {
 		return Output{}, 0, err
 	}
-	return out, dropped + n, nil
+	if !ok {
+		out, err := plainOutput(false, bytes.TrimSuffix(b, []byte("\n")), limit)
+		return out, 0, err
+	}
+	if err := f.check(); err != nil {
+		return Output{}, 0, err
+	}
+	return f.output(ctx, sentMost(limit))
 }
 
-// resultFields returns the fields of a JSON object that is meant as a tool
+// scanResult finds the fields of an answer; ok where it is meant as a tool
 // result.
-func resultFields(b []byte) (map[string]json.RawMessage, bool) {
-	trimmed := bytes.TrimSpace(b)
-	if len(trimmed) == 0 || trimmed[0] != '{' {
-		return nil, false
+func scanResult(ctx context.Context, b []byte) (f resultFields, ok bool, err error) {
+	s := &scanner{ctx: ctx, in: b}
+	if s.peek() != '{' {
+		return f, false, nil
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(trimmed, &fields) != nil {
-		return nil, false
+	err = s.members(0, func(key []byte) error {
+		switch nameOf(key) {
+		case "content":
+			return s.measure(&f.content)
+		case "structuredContent":
+			return s.measure(&f.structured)
+		case "isError":
+			return s.measure(&f.isError)
+		case "_meta":
+			return s.measure(&f.meta)
+		}
+		return s.value(1)
+	})
+	switch {
+	case errors.Is(err, errSyntax), err == nil && s.peek() != 0, err == nil && s.at < len(b):
+		return f, false, nil
+	case err != nil:
+		return f, false, err
+	case f.content.raw == nil:
+		return f, f.structured.raw != nil, nil
 	}
-	content := bytes.TrimSpace(fields["content"])
-	isArray := len(content) > 0 && content[0] == '['
-	_, structured := fields["structuredContent"]
-	return fields, isArray || structured && content == nil
+	return f, f.content.raw[0] == '[', nil
 }
 
-func (o *Output) setMeta(raw json.RawMessage) (dropped int, err error) {
-	if raw == nil || string(raw) == "null" {
-		return 0, nil
+// check holds the measures of a result against what one may hold.
+func (f *resultFields) check() error {
+	fields := []struct {
+		name string
+		*field
+	}{{"content", &f.content}, {"structuredContent", &f.structured}, {"isError", &f.isError}, {"_meta", &f.meta}}
+	values := 0
+	for _, x := range fields {
+		if x.twice {
+			return fmt.Errorf("%s: %w", x.name, errTwice)
+		}
+		values += x.values
 	}
-	if err := json.Unmarshal(raw, &o.Meta); err != nil {
-		return 0, fmt.Errorf("_meta: %w", err)
+	if f.content.size > maxContentItems {
+		return fmt.Errorf("content: %d items, at most %d", f.content.size, maxContentItems)
 	}
-	return guestMeta(o.Meta).dropReserved(), nil
+	if values > maxValues {
+		return fmt.Errorf("%d values, at most %d", values, maxValues)
+	}
+	return nil
 }
 
-// reserved reports whether a _meta key is not a guest's to set.
-func reserved(key string) bool {
-	return strings.HasPrefix(strings.ToLower(key), MetaPrefix)
+// output reads a result that may take so many bytes as it is sent.
+func (f *resultFields) output(ctx context.Context, left int) (out Output, dropped int, err error) {
+	if err := decode(f.isError.raw, &out.IsError); err != nil {
+		return Output{}, 0, fmt.Errorf("isError: %w", err)
+	}
+	var meta guestMeta
+	if err := decode(f.meta.raw, &meta); err != nil {
+		return Output{}, 0, fmt.Errorf("_meta: %w", err)
+	}
+	out.Meta, dropped = meta.keys, meta.dropped
+	if s := f.structured.raw; string(s) != "null" {
+		out.StructuredContent = s
+	}
+	fits := charge(&left, sentSize(f.meta.raw)) && charge(&left, sentSize(out.StructuredContent))
+	out.Content = make([]json.RawMessage, 0, f.content.size)
+	s := &scanner{ctx: ctx, in: f.content.raw}
+	if len(s.in) == 0 {
+		s.in = []byte("[]")
+	}
+	err = s.items(1, func() error {
+		s.peek()
+		start := s.at
+		if err := s.value(2); err != nil {
+			return err
+		}
+		if !fits {
+			return &LimitError{Limit: "output"}
+		}
+		block, n, err := cleanContent(s.in[start:s.at])
+		if err != nil {
+			return fmt.Errorf("content[%d]: %w", len(out.Content), err)
+		}
+		fits = charge(&left, sentSize(block))
+		out.Content, dropped = append(out.Content, block), dropped+n
+		return nil
+	})
+	if err == nil && !fits {
+		err = &LimitError{Limit: "output"}
+	}
+	if err != nil {
+		return Output{}, 0, err
+	}
+	return out, dropped, nil
+}
+
+// decode reads a value that may not be there.
+func decode(raw []byte, into any) error {
+	if raw == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -42,7 +43,7 @@ func TestParseOutput(t *testing.T) {
 		"isError a string":   {in: `{"content":[],"isError":"no"}`, invalid: true},
 		"_meta a string":     {in: `{"content":[],"_meta":"no"}`, invalid: true},
 	} {
-		out, dropped, err := parseOutput([]byte(c.in))
+		out, dropped, err := parseOutput(context.Background(), []byte(c.in), 1<<20)
 		if (err != nil) != c.invalid {
 			t.Errorf("%s: error %v", name, err)
 			continue
@@ -61,7 +62,7 @@ func TestParseOutput(t *testing.T) {
 }
 
 func TestContentBlockErrorsMatch(t *testing.T) {
-	if _, _, err := parseOutput([]byte(`{"content":[{"type":"smell"}]}`)); !errors.Is(err, errContent) {
+	if _, _, err := parseOutput(context.Background(), []byte(`{"content":[{"type":"smell"}]}`), 1<<20); !errors.Is(err, errContent) {
 		t.Errorf("error %v does not match errContent", err)
 	}
 }
@@ -73,7 +74,7 @@ func FuzzParseOutput(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		out, _, err := parseOutput(b)
+		out, _, err := parseOutput(context.Background(), b, 1<<20)
 		if err != nil {
 			if out.Content != nil || out.StructuredContent != nil || out.Meta != nil {
 				t.Fatalf("error %v and value %+v", err, out)

@@ -135,7 +135,8 @@ func (p *Package) bind(b Binding) (err error) {
 		return err
 	}
 	p.gate = &gate{scope: "package " + p.name, limits: limits}
-	return errors.Join(p.gate.check(m.Limits.Memory), p.engine.gate.check(m.Limits.Memory))
+	memory := footprint(m.Limits)
+	return errors.Join(p.gate.check(memory), p.engine.gate.check(memory))
 }
 
 // prepare makes the module ready to be instantiated.

@@ -69,7 +69,7 @@ func TestManifestDocNumbers(t *testing.T) {
 	size := func(s string) int64 { n, _ := strictyaml.ParseSize(s); return n }
 	for field, want := range map[string][2]int64{
 		"limits.memory":           {l.Memory, gib},
-		"limits.output":           {l.Output, 64 * mib},
+		"limits.output":           {l.Output, 16 * mib},
 		"limits.writes":           {l.Writes, gib},
 		"limits.files":            {l.Files, maxFiles},
 		"tools":                   {0, maxTools},

@@ -3,18 +3,19 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/sandboxd/sandboxd/internal/regular"
 	"github.com/sandboxd/sandboxd/internal/strictyaml"
 	"github.com/sandboxd/sandboxd/internal/wasmbin"
 )
 
 // Builder builds the module of a package that has a source, and returns its
-// bytes. dir is the folder of the manifest.
-type Builder func(dir string, s Source) ([]byte, error)
+// bytes. dir is the folder of the manifest; the ABI decides how a source is
+// linked.
+type Builder func(dir string, s Source, abi ABI) ([]byte, error)
 
 const (
 	manifestName = "tool.yaml"
@@ -58,7 +59,7 @@ func Load(path string, build Builder) (*Package, error) {
 }
 
 func loadFolder(dir string, build Builder) (*Package, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := regular.Folder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, pathless(err))
 	}
@@ -80,7 +81,7 @@ func loadFolder(dir string, build Builder) (*Package, error) {
 		}
 	} else {
 		where = file + ": source"
-		p.Module, err = buildModule(root, dir, *m.Source, build)
+		p.Module, err = buildModule(root, dir, m, build)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
@@ -112,23 +113,23 @@ func modulesIn(dir string) string {
 	return "the folder has " + strings.Join(names, ", ")
 }
 
-func buildModule(root *os.Root, dir string, s Source, build Builder) ([]byte, error) {
+func buildModule(root *os.Root, dir string, m *Manifest, build Builder) ([]byte, error) {
 	if build == nil {
 		return nil, fmt.Errorf("%w; build the package first", ErrNoBuilder)
 	}
-	info, err := root.Stat(filepath.FromSlash(s.Dir))
+	info, err := root.Stat(filepath.FromSlash(m.Source.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("dir: %w", pathless(err))
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("dir: %s is not a folder", s.Dir)
+		return nil, fmt.Errorf("dir: %s is not a folder", m.Source.Dir)
 	}
-	b, err := build(dir, s)
+	b, err := build(dir, *m.Source, m.ABI)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	if len(b) > maxModule {
-		return nil, fmt.Errorf("%w: %w", ErrModule, tooLarge(maxModule))
+		return nil, fmt.Errorf("%w: %w", ErrModule, regular.TooLarge(maxModule))
 	}
 	return b, nil
 }
@@ -140,7 +141,7 @@ func loadFile(path string) (*Package, error) {
 		dir = "."
 	}
 	dir = filepath.Clean(dir)
-	root, err := os.OpenRoot(dir)
+	root, err := regular.Folder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", path, pathless(err))
 	}
@@ -236,10 +237,6 @@ func checkModule(where string, b []byte) (*wasmbin.Module, error) {
 	return m, nil
 }
 
-func tooLarge(most int64) error {
-	return fmt.Errorf("larger than %d MiB", most>>20)
-}
-
 func readModule(root *os.Root, name string) ([]byte, error) {
 	b, err := read(root, name, maxModule)
 	if err != nil {
@@ -250,28 +247,9 @@ func readModule(root *os.Root, name string) ([]byte, error) {
 
 // read returns the bytes of a regular file below root, at most so many.
 func read(root *os.Root, name string, most int64) ([]byte, error) {
-	// Opening a named pipe would wait for a writer, so look first.
-	info, err := root.Stat(name)
+	b, err := regular.Read(root, name, most)
 	if err != nil {
 		return nil, pathless(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	if info.Size() > most {
-		return nil, tooLarge(most)
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, pathless(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, pathless(err)
-	}
-	if int64(len(b)) > most {
-		return nil, tooLarge(most)
 	}
 	return b, nil
 }

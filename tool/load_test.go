@@ -145,7 +145,7 @@ func TestLoadStaysInside(t *testing.T) {
 	link(outside, filepath.Join(through, "d"))
 	source := folder(t, map[string]string{"tool.yaml": strings.Replace(small, "module: a.wasm", "source: {language: go, dir: d}", 1)})
 	link(filepath.Join(outside, "src"), filepath.Join(source, "d"))
-	build := func(string, Source) ([]byte, error) { return []byte(emptyModule), nil }
+	build := func(string, Source, ABI) ([]byte, error) { return []byte(emptyModule), nil }
 	for _, path := range []string{module, manifest, filepath.Join(manifest, "a.wasm"), through, source} {
 		if p, err := Load(path, build); err == nil {
 			t.Errorf("%s: %+v", path, p)
@@ -159,21 +159,21 @@ func TestLoadStaysInside(t *testing.T) {
 }
 
 func TestLoadSource(t *testing.T) {
-	doc := strings.Replace(small, "module: a.wasm", "source: {language: go, dir: src}", 1)
+	doc := strings.Replace(small, "module: a.wasm", "abi: reactor\nsource: {language: go, dir: src}", 1)
 	dir := folder(t, map[string]string{"tool.yaml": doc, "src/main.go": "package main"})
 	built := ""
-	p, err := Load(dir, func(d string, s Source) ([]byte, error) {
-		built = d + " " + s.Language + " " + s.Dir
+	p, err := Load(dir, func(d string, s Source, abi ABI) ([]byte, error) {
+		built = d + " " + s.Language + " " + s.Dir + " " + string(abi)
 		return []byte(emptyModule), nil
 	})
-	if err != nil || built != dir+" go src" || string(p.Module) != emptyModule {
+	if err != nil || built != dir+" go src reactor" || string(p.Module) != emptyModule {
 		t.Errorf("%q, %+v, %v", built, p, err)
 	}
 	cause := errors.New("cause")
-	if _, err := Load(dir, func(string, Source) ([]byte, error) { return nil, cause }); !errors.Is(err, cause) {
+	if _, err := Load(dir, func(string, Source, ABI) ([]byte, error) { return nil, cause }); !errors.Is(err, cause) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := Load(dir, func(string, Source) ([]byte, error) { return []byte("x"), nil }); !errors.Is(err, ErrModule) {
+	if _, err := Load(dir, func(string, Source, ABI) ([]byte, error) { return []byte("x"), nil }); !errors.Is(err, ErrModule) {
 		t.Errorf("error %v", err)
 	}
 }

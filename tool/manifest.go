@@ -180,7 +180,7 @@ func (d *decoder) limits(v strictyaml.Value) Limits {
 	if l.Memory < minMemory {
 		o.Field("memory").Fail("is less than one page of WebAssembly memory", "write at least 64KiB; a program in Go needs some MiB")
 	}
-	set("output", &l.Output, 64*mib)
+	set("output", &l.Output, 16*mib)
 	set("writes", &l.Writes, gib)
 	if n := o.Field("files").Count(maxFiles); n > 0 {
 		l.Files = int64(n)

@@ -2,25 +2,30 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/internal/term"
 )
 
-// shownLog bounds how many lines of a guest's log are shown at once.
-const shownLog = 50
+// How many lines of a guest's log are shown at once: the first, which say what
+// it died of, and the last, which say what it did before.
+const (
+	shownHead = 10
+	shownTail = 40
+)
 
-// printLog shows the last lines of what a guest wrote to standard error, to the
-// operator: all of them with --verbose.
+// printLog shows what a guest wrote to standard error, to the operator: all of it
+// with --verbose.
 func (a *app) printLog(log []byte) {
 	text := strings.TrimRight(string(log), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
 	}
 	lines := strings.Split(text, "\n")
-	if more := len(lines) - shownLog; more > 0 && !a.verbose {
-		fmt.Fprintf(a.stderr, "log: … %d lines before\n", more)
-		lines = lines[more:]
+	if more := len(lines) - shownHead - shownTail; more > 0 && !a.verbose {
+		between := fmt.Sprintf("… %d lines between; -v shows them", more)
+		lines = slices.Concat(lines[:shownHead], []string{between}, lines[len(lines)-shownTail:])
 	}
 	for _, l := range lines {
 		fmt.Fprintf(a.stderr, "log: %s\n", term.Text(l))

@@ -90,6 +90,9 @@ func logLine(r audit.Record) string {
 	if r.Tool != "" {
 		fmt.Fprintf(&b, "/%s", term.Line(r.Tool))
 	}
+	if r.Principal != "" && r.Principal != runtime.LocalPrincipal {
+		fmt.Fprintf(&b, " by %s", term.Line(r.Principal))
+	}
 	switch r.Type {
 	case audit.TypeViolation:
 		hint := ""

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -74,7 +75,33 @@ func (a *app) read(b bindings, only bool, paths []string, known map[string]*tool
 			return nil, nil, err // whose a flag is cannot be said
 		}
 	}
-	return c, sources, handOut(flags, c.Packages, ps)
+	if err := handOut(flags, c.Packages, ps); err != nil {
+		return nil, nil, err
+	}
+	return c, sources, checkSpecs(c, ps)
+}
+
+// checkSpecs holds what the operator gives the packages against what they
+// request, and their names against each other.
+func checkSpecs(c *config.Config, ps []*tool.Package) error {
+	where := map[string]string{}
+	for i, src := range ps {
+		if src == nil {
+			continue
+		}
+		spec := c.Packages[i]
+		name := host.Name(src, spec)
+		if other, twice := where[name]; twice && other == spec.Source {
+			return fmt.Errorf("package %s: %s is named twice; name it once", name, other)
+		} else if twice {
+			return c.Fault(fmt.Sprintf("packages[%d]", i), fmt.Sprintf("%s and %s are both named %s", other, spec.Source, name), "give one another name with as", nil)
+		}
+		where[name] = spec.Source
+		if f, ok := errors.AsType[*host.SpecError](host.CheckSpec(src, spec)); ok {
+			return c.Fault(fmt.Sprintf("packages[%d].%s", i, f.Field), f.Problem, f.Mend, f)
+		}
+	}
+	return nil
 }
 
 // named returns an entry for each path: the configuration's, where it has one of

@@ -162,7 +162,7 @@ func TestConflictWithDaemon(t *testing.T) {
 	_, stop := s.daemon(pkg)
 	other := newPackage(t, guest(say(1)))
 	out, err := s.program("serve", "--stdio", other).CombinedOutput()
-	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "the running daemon serves another one of this name") {
+	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "the running daemon serves it with another digest") {
 		t.Errorf("%v, %s", err, out)
 	}
 	stop()

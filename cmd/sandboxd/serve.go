@@ -107,7 +107,10 @@ func (c *serveCmd) listen(conf *config.Config) error {
 	conf.Listen.HTTP = c.HTTP
 	conf.Listen.WithoutAuthentication = conf.Listen.WithoutAuthentication || c.WithoutAuthentication
 	if err := config.CheckListen(c.HTTP, len(conf.Principals) > 0, conf.Listen.WithoutAuthentication); err != nil {
-		return fmt.Errorf("--http %w, or --without-authentication", err)
+		if errors.Is(err, config.ErrExposed) {
+			err = fmt.Errorf("%w, or give --without-authentication", err)
+		}
+		return fmt.Errorf("--http %w", err)
 	}
 	return nil
 }

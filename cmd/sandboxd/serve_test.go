@@ -14,7 +14,7 @@ func TestServeStdio(t *testing.T) {
 {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"look"}}
 `
 	code, out, diag := s.run("serve", "--stdio", newPackage(t, guest(create(), say(1))))
-	if code != 0 || strings.Count(diag, "\n") != 1 || !strings.Contains(diag, "tool broke a hint") || strings.Count(out, "\n") != 4 {
+	if code != 0 || strings.Count(diag, "\n") != 2 || !strings.Contains(diag, "tool broke a hint") || strings.Count(out, "\n") != 4 {
 		t.Fatalf("status %d, %q, %q", code, out, diag)
 	}
 	for _, want := range []string{`"destructiveHint":true`, guestText, `"dev.sandboxd/violation":{"hint":"readOnlyHint"`, "Retrying will not help"} {
@@ -27,7 +27,7 @@ func TestServeStdio(t *testing.T) {
 func TestServeCollision(t *testing.T) {
 	pkg := newPackage(t, guest(say(1)))
 	code, _, diag := newShell(t).run("serve", "--stdio", pkg, pkg)
-	if code != exitError || !strings.Contains(diag, "give one another with as:") {
+	if code != exitError || !strings.Contains(diag, "is named twice") {
 		t.Errorf("status %d, %q", code, diag)
 	}
 }

@@ -69,21 +69,16 @@ func New(o Options) (*Builder, error) {
 func (b *Builder) Build(ctx context.Context, dir string, s tool.Source, abi tool.ABI) ([]byte, error) {
 	switch s.Language {
 	case "go":
-		return b.buildGo(ctx, filepath.Join(dir, s.Dir), abi)
+		return b.buildGo(ctx, dir, s, abi)
 	case "":
 		return nil, fmt.Errorf("source of %s: language is missing: want go", dir)
 	}
 	return nil, fmt.Errorf("source of %s: language %q: %w: want go, or build the module yourself and give its path as module", dir, s.Language, ErrLanguage)
 }
 
-// Func returns the builder as [tool.Load] wants it. The ABI, which decides how
-// a source is linked, is read from the manifest in the package's folder.
+// Func returns the builder as [tool.Load] wants it.
 func (b *Builder) Func(ctx context.Context) tool.Builder {
-	return func(dir string, s tool.Source) ([]byte, error) {
-		abi, err := manifestABI(dir)
-		if err != nil {
-			return nil, err
-		}
+	return func(dir string, s tool.Source, abi tool.ABI) ([]byte, error) {
 		return b.Build(ctx, dir, s, abi)
 	}
 }

@@ -60,7 +60,7 @@ func TestBuildBundledGuest(t *testing.T) {
 	var progress bytes.Buffer
 	b := builder(t, Options{Progress: &progress})
 	load := b.Func(t.Context())
-	module, err := load(filepath.Join(src, "guests", "notes"), inPlace)
+	module, err := load(filepath.Join(src, "guests", "notes"), inPlace, tool.Reactor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestBuildBundledGuest(t *testing.T) {
 	if err := guests.Extract(moved); err != nil {
 		t.Fatal(err)
 	}
-	again, err := load(filepath.Join(moved, "guests", "notes"), inPlace)
+	again, err := load(filepath.Join(moved, "guests", "notes"), inPlace, tool.Reactor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,21 +231,5 @@ func TestBuildStopped(t *testing.T) {
 	dir := write(t, goSource("package main\n\nfunc main() {}\n"))
 	if _, err := builder(t, Options{}).Build(ctx, dir, inPlace, tool.Command); !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
-	}
-}
-
-func TestManifestABI(t *testing.T) {
-	const manifest = "name: x\nversion: 1.0.0\nsource: {language: go, dir: .}\ntools: [{name: t, inputSchema: {type: object}}]\n"
-	for abi, want := range map[string]tool.ABI{"abi: reactor\n": tool.Reactor, "": tool.Command} {
-		got, err := manifestABI(write(t, map[string]string{"tool.yaml": manifest + abi}))
-		if err != nil || got != want {
-			t.Errorf("%q: got %s, %v; want %s", abi, got, err, want)
-		}
-	}
-	if got, err := manifestABI(t.TempDir()); err != nil || got != tool.Command {
-		t.Errorf("no manifest: got %s, %v", got, err)
-	}
-	if _, err := manifestABI(write(t, map[string]string{"tool.yaml": "\tabi: x"})); err == nil {
-		t.Error("a tab was accepted")
 	}
 }

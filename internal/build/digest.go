@@ -10,17 +10,34 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 )
 
 // digestVersion changes when what goes into a digest, or how modules are
 // built from it, changes.
-const digestVersion = "1"
+const digestVersion = "2"
 
 // goSettings are the settings of the go command that change its output and are
 // not in its flags.
-var goSettings = []string{"GOVERSION", "GOFLAGS", "GOEXPERIMENT"}
+var goSettings = []string{"GOVERSION", "GOFLAGS", "GOEXPERIMENT", "GOFIPS140"}
+
+const moduleCache = "GOMODCACHE"
+
+// settings asks the go command for its settings.
+func (g *goTool) settings(ctx context.Context) (map[string]string, error) {
+	out, err := g.run(ctx, append([]string{"env", "-json", moduleCache}, goSettings...)...)
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]string
+	if err := json.Unmarshal(out, &settings); err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	return settings, nil
+}
 
 // goPackage is what `go list -json` says about a package.
 type goPackage struct {
@@ -33,37 +50,71 @@ type goPackage struct {
 	GoFiles, EmbedFiles, SFiles, HFiles, SysoFiles []string
 }
 
-// digest identifies what a build would give: the files of every package that
-// is not of the standard library, the go command and its settings and flags.
-// Where the folder lies does not matter.
-func (g goTool) digest(ctx context.Context, flags []string) (string, error) {
-	settings, err := g.run(ctx, append([]string{"env", "-json"}, goSettings...)...)
-	if err != nil {
-		return "", err
-	}
+const goPackageFields = "Dir,ImportPath,Standard,Name,Module,GoFiles,EmbedFiles,SFiles,HFiles,SysoFiles"
+
+// goModule is what it says about the module of a package.
+type goModule struct {
+	Path, Version, GoVersion string
+	Replace                  *modVersion
+}
+
+// digest identifies what a build of a snapshot gives: the files of every package
+// that is not of the standard library, those that choose modules and their
+// versions, the go command and its settings and flags. Where the source lies does
+// not matter.
+func (s *snapshot) digest(ctx context.Context, g *goTool, flags []string, settings map[string]string) (string, error) {
 	h := sha256.New()
 	field(h, digestVersion)
-	field(h, string(settings))
-	for _, f := range flags {
-		field(h, f)
+	for _, name := range goSettings {
+		field(h, settings[name])
 	}
-	list, err := g.run(ctx, "list", "-deps", "-json=Dir,ImportPath,Standard,Name,Module,GoFiles,EmbedFiles,SFiles,HFiles,SysoFiles", ".")
+	fields(h, flags...)
+	for _, name := range []string{goModName, goSumName, vendorNames} {
+		text, err := os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("copy of the source: %w", err)
+		}
+		field(h, string(text))
+	}
+	list, err := g.run(ctx, "list", s.mod(), "-deps", "-json="+goPackageFields, ".")
 	if err != nil {
+		if _, ok := errors.AsType[*CompileError](err); ok && s.outside != nil {
+			return "", s.outside
+		}
 		return "", err
 	}
 	packages, err := decodePackages(list)
 	if err != nil {
-		return "", fmt.Errorf("go list of %s: %w", g.dir, err)
-	}
-	if err := checkModules(packages); err != nil {
-		return "", err
+		return "", fmt.Errorf("go list of %s: %w", g.source, err)
 	}
 	for _, p := range packages {
+		if p.Standard {
+			continue
+		}
+		// The module cache is the user's, and nobody writes to it twice.
+		if !within(s.temp, p.Dir) && !within(settings[moduleCache], p.Dir) {
+			return "", fmt.Errorf("%w: package %s is in %s, outside of its own module; vendor it", ErrSource, p.ImportPath, p.Dir)
+		}
 		if err := p.digest(h); err != nil {
 			return "", err
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// mod returns the flag that has modules read from where they were copied, which
+// no other setting undoes.
+func (s *snapshot) mod() string {
+	if s.vendored {
+		return "-mod=vendor"
+	}
+	return "-mod=readonly"
+}
+
+// within reports whether a folder is another, or below.
+func within(folder, dir string) bool {
+	rel, err := filepath.Rel(folder, dir)
+	return folder != "" && err == nil && filepath.IsLocal(rel)
 }
 
 func decodePackages(list []byte) ([]goPackage, error) {
@@ -80,23 +131,28 @@ func decodePackages(list []byte) ([]goPackage, error) {
 }
 
 func (p *goPackage) digest(h hash.Hash) error {
-	if p.Standard {
-		return nil
-	}
-	field(h, p.ImportPath)
-	field(h, p.Name)
-	if p.Module != nil {
-		field(h, p.Module.GoVersion) // selects the language version
+	fields(h, p.ImportPath, p.Name)
+	if m := p.Module; m != nil {
+		fields(h, m.Path, m.Version, m.GoVersion) // the last selects the language version
+		if m.Replace != nil {
+			fields(h, m.Replace.Path, m.Replace.Version)
+		}
 	}
 	for _, name := range slices.Concat(p.GoFiles, p.EmbedFiles, p.SFiles, p.HFiles, p.SysoFiles) {
-		text, err := readSource(filepath.Join(p.Dir, name))
+		text, err := os.ReadFile(filepath.Join(p.Dir, name))
 		if err != nil {
-			return err
+			return fmt.Errorf("copy of the source: %w", err)
 		}
-		field(h, name)
-		field(h, string(text))
+		fields(h, name, string(text))
 	}
 	return nil
+}
+
+// fields adds each of ss.
+func fields(h hash.Hash, ss ...string) {
+	for _, s := range ss {
+		field(h, s)
+	}
 }
 
 // field adds s with its length, so that no two lists of fields look alike.

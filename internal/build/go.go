@@ -25,19 +25,36 @@ var errBuildTime = fmt.Errorf("build took longer than %s", buildTime)
 // paths, no version control stamp, no symbols.
 var goFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 
-// buildGo builds the Go program in dir.
-func (b *Builder) buildGo(ctx context.Context, dir string, abi tool.ABI) ([]byte, error) {
+// buildGo builds the Go program of a source, from a private copy: the author may
+// change the folder while it is read.
+func (b *Builder) buildGo(ctx context.Context, pkg string, s tool.Source, abi tool.ABI) ([]byte, error) {
+	dir := filepath.Join(pkg, s.Dir)
 	flags, err := goFlagsFor(abi)
 	if err != nil {
 		return nil, fmt.Errorf("source of %s: %w", dir, err)
 	}
-	if err := checkTree(dir); err != nil {
+	origin, err := locate(pkg, s)
+	if err != nil {
 		return nil, err
 	}
+	temp, err := privateFolder()
+	if err != nil {
+		return nil, fmt.Errorf("copy of the source: %w", err)
+	}
+	defer os.RemoveAll(temp)
 	ctx, cancel := context.WithTimeoutCause(ctx, buildTime, fmt.Errorf("source of %s: %w", dir, errBuildTime))
 	defer cancel()
-	g := goTool{command: b.options.Go, dir: dir}
-	digest, err := g.digest(ctx, flags)
+	g := &goTool{command: b.options.Go, dir: temp, source: dir, names: strings.NewReplacer()}
+	settings, err := g.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copied, err := take(ctx, g, temp, origin)
+	if err != nil {
+		return nil, err
+	}
+	flags = append(slices.Clip(flags), copied.mod())
+	digest, err := copied.digest(ctx, g, flags, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +69,22 @@ func (b *Builder) buildGo(ctx context.Context, dir string, abi tool.ABI) ([]byte
 	}
 	fmt.Fprintf(b.options.Progress, "building %s (go, %s)\n", filepath.Base(dir), abi)
 	return g.build(ctx, entry, flags)
+}
+
+// privateFolder makes a folder that only this user may look into.
+func privateFolder() (string, error) {
+	temp, err := os.MkdirTemp("", "sandboxd-build-")
+	if err != nil {
+		return "", err
+	}
+	private, err := filepath.Abs(temp)
+	if err == nil {
+		private, err = filepath.EvalSymlinks(private) // as the go command shows it
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(temp))
+	}
+	return private, nil
 }
 
 func goFlagsFor(abi tool.ABI) ([]string, error) {
@@ -78,11 +111,13 @@ func cached(entry string) ([]byte, bool) {
 type goTool struct {
 	command string
 	dir     string
+	source  string            // the author's folder, for messages
+	names   *strings.Replacer // of private paths in messages by the author's
 }
 
 // build compiles into the cache. The result appears under its name in one
 // step, so that other processes see all of it or nothing.
-func (g goTool) build(ctx context.Context, entry string, flags []string) ([]byte, error) {
+func (g *goTool) build(ctx context.Context, entry string, flags []string) ([]byte, error) {
 	folder := filepath.Dir(entry)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
@@ -102,7 +137,7 @@ func (g goTool) build(ctx context.Context, entry string, flags []string) ([]byte
 	}
 	module, ok := cached(out)
 	if !ok {
-		return nil, fmt.Errorf("source of %s: not a program: its package is not main", g.dir)
+		return nil, fmt.Errorf("source of %s: not a program: its package is not main", g.source)
 	}
 	if err := os.Rename(out, entry); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
@@ -111,7 +146,7 @@ func (g goTool) build(ctx context.Context, entry string, flags []string) ([]byte
 }
 
 // run runs the go command and returns its standard output.
-func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
+func (g *goTool) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, g.command, args...)
 	cmd.Dir = g.dir
 	cmd.Env = goEnv(os.Environ())
@@ -132,7 +167,7 @@ func (g goTool) run(ctx context.Context, args ...string) ([]byte, error) {
 	if !ended || args[0] == "env" {
 		return nil, fmt.Errorf("go command %s: %w: %w%s; mend the installation, or PATH", cmd.Path, ErrNoToolchain, err, said(diag.String()))
 	}
-	return nil, &CompileError{Dir: g.dir, Output: diag.String(), Err: exit}
+	return nil, &CompileError{Dir: g.source, Output: g.names.Replace(diag.String()), Err: exit}
 }
 
 // said returns the first line of what a command wrote, as the rest of a
@@ -152,8 +187,8 @@ func goEnv(env []string) []string {
 	own := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}
 	// The author's go.mod chooses no toolchain, no workspace and no download:
 	// what is not in the module cache or vendored is the user's to fetch.
-	own = append(own, "GOTOOLCHAIN=local", "GOWORK=off", "GOPROXY=off", "GOVCS=*:off")
-	drop := []string{"GOOS", "GOARCH", "GOWASM", "CGO_ENABLED", "PWD", "GOTOOLCHAIN", "GOWORK", "GOPROXY", "GOVCS"}
+	own = append(own, "GOTOOLCHAIN=local", "GO111MODULE=on", "GOWORK=off", "GOPROXY=off", "GOVCS=*:off")
+	drop := []string{"GOOS", "GOARCH", "GOWASM", "CGO_ENABLED", "PWD", "GOTOOLCHAIN", "GO111MODULE", "GOWORK", "GOPROXY", "GOVCS"}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {

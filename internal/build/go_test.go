@@ -15,7 +15,24 @@ func digestOf(t *testing.T, dir string, abi tool.ABI) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := goTool{command: "go", dir: dir}.digest(t.Context(), flags)
+	o, err := locate(dir, inPlace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &goTool{command: "go", dir: temp, source: dir}
+	settings, err := g.settings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := take(t.Context(), g, temp, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.digest(t.Context(), g, flags, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +82,7 @@ func TestCachedRefusesWhatIsNoModule(t *testing.T) {
 
 func TestGoEnv(t *testing.T) {
 	got := goEnv([]string{"HOME=/h", "GOOS=linux", "GOARCH=arm64", "GOWASM=x", "CGO_ENABLED=1", "PWD=/p", "GOFLAGS=-mod=mod -race -tags=a -buildmode=pie -p=1"})
-	want := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOPROXY=off", "GOVCS=*:off", "HOME=/h", "GOFLAGS=-tags=a -p=1"}
+	want := []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GO111MODULE=on", "GOWORK=off", "GOPROXY=off", "GOVCS=*:off", "HOME=/h", "GOFLAGS=-tags=a -p=1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -47,7 +47,7 @@ type Limits struct {
 	Body     int64 // bytes of one request; default: 4 MiB
 	Calls    int   // calls that run, of all packages; default: 64
 	Waiting  int   // calls that wait for that; default: 256
-	Memory   int64 // bytes, the memory limits of the running calls together; default: 4 GiB
+	Memory   int64 // bytes that the running calls may take together: limits.memory and 16 times limits.output of each; default: 5 GiB
 	Package  PackageLimits
 }
 
@@ -55,7 +55,7 @@ type Limits struct {
 type PackageLimits struct {
 	Calls   int   // default: 16
 	Waiting int   // default: 64
-	Memory  int64 // bytes; default: 1 GiB
+	Memory  int64 // bytes; default: 1280 MiB
 }
 
 // Listen says where the daemon listens. Addresses are host:port.

@@ -15,8 +15,8 @@ const (
 func Default() *Config {
 	return &Config{
 		Limits: Limits{
-			Requests: 256, Body: 4 * mib, Calls: 64, Waiting: 256, Memory: 4 * gib,
-			Package: PackageLimits{Calls: 16, Waiting: 64, Memory: gib},
+			Requests: 256, Body: 4 * mib, Calls: 64, Waiting: 256, Memory: 5 * gib,
+			Package: PackageLimits{Calls: 16, Waiting: 64, Memory: 1280 * mib},
 		},
 		Listen: Listen{HTTP: "127.0.0.1:8080"},
 		Audit:  Audit{MaxSize: 64 * mib, Keep: 8},

@@ -94,6 +94,8 @@ type daemon struct {
 	reloading sync.Mutex // held while what is below changes
 	config    *config.Config
 	serving   []*entry
+	absent    int            // packages of the configuration that are not served
+	refused   bool           // the last try to reload was
 	closing   sync.WaitGroup // packages that are let go of
 }
 
@@ -221,6 +223,7 @@ func (d *daemon) start(sources []Source) error {
 	for _, f := range plan.failed {
 		d.Logger.Error("package is not served", "package", f.spec.Source, "error", f.err)
 	}
+	d.warnOpen(d.config)
 	if err := d.apply(d.config, plan); err != nil {
 		return err
 	}

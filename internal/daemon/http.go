@@ -165,6 +165,7 @@ func (d *daemon) authenticate(r *http.Request) (string, error) {
 	}
 	name, ok := config.Authenticate(principals, r.Header.Get("Authorization"))
 	if !ok {
+		d.metrics.Unauthorized()
 		return "", errNoToken
 	}
 	return name, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/sandboxd/sandboxd/internal/config"
@@ -44,12 +45,12 @@ func newPool(load func(context.Context, *tool.Package, config.Package, bool) (*r
 // already, and it is not the same.
 type ConflictError struct {
 	Name  string
-	Field string // what differs: digest, folders, …
+	Field string // what differs: digest, Folders, …
 }
 
 // Error names the package and the mend.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("package %s: the running daemon serves another one of this name: its %s differ; stop the daemon, give the same, or use another state folder with --state", e.Name, e.Field)
+	return fmt.Sprintf("package %s: the running daemon serves it with another %s; give the same here, as with --config or --volume of the daemon, or stop the daemon, or use another state folder with --state", e.Name, e.Field)
 }
 
 // fresh loads a package without giving its name away.
@@ -86,7 +87,7 @@ func (p *pool) acquire(ctx context.Context, src *tool.Package, spec config.Packa
 		}
 		if !e.same(src, spec) {
 			p.mu.Unlock()
-			return nil, &ConflictError{Name: name, Field: differs(e, src)}
+			return nil, &ConflictError{Name: name, Field: differs(e, src, spec)}
 		}
 		e.users++
 		p.mu.Unlock()
@@ -106,11 +107,19 @@ func (p *pool) acquire(ctx context.Context, src *tool.Package, spec config.Packa
 	}
 }
 
-func differs(e *entry, src *tool.Package) string {
+// differs names the first thing in which a package that is served differs from
+// what is asked for.
+func differs(e *entry, src *tool.Package, spec config.Package) string {
 	if e.digest != src.Digest {
 		return "digest"
 	}
-	return "folders or settings"
+	served, asked := reflect.ValueOf(e.spec), reflect.ValueOf(spec)
+	for i := range served.NumField() {
+		if !reflect.DeepEqual(served.Field(i).Interface(), asked.Field(i).Interface()) {
+			return strings.ToLower(served.Type().Field(i).Name)
+		}
+	}
+	return "setting"
 }
 
 func (p *pool) fill(ctx context.Context, e *entry, src *tool.Package, trustChanges bool) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"time"
@@ -120,11 +121,26 @@ func (d *daemon) apply(c *config.Config, p *plan) error {
 			d.forget(e.name)
 		}
 	}
+	d.tell(p)
 	d.serving, d.config = p.entries, c
+	d.absent = len(c.Packages) - len(p.entries)
+	d.metrics.NotServed(d.absent)
 	d.auth.Store(&c.Principals)
 	d.grace.Store(int64(c.Grace))
 	d.drop(gone)
 	return nil
+}
+
+// tell says what a plan changes.
+func (d *daemon) tell(p *plan) {
+	for _, e := range p.fresh {
+		d.Logger.Info("package is served", "package", e.name, "tools", len(e.pkg.Tools()), "digest", e.digest)
+	}
+	for _, e := range d.serving {
+		if !slices.ContainsFunc(p.entries, func(n *entry) bool { return n.name == e.name }) {
+			d.Logger.Info("package is served no more", "package", e.name)
+		}
+	}
 }
 
 // forget gives the place of a name in the metrics free, once nobody serves a
@@ -157,16 +173,29 @@ func (d *daemon) reload(asked bool) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	changed, err := d.tryReload()
-	if err == nil && !changed && !asked || d.told.Err() != nil {
+	if err == nil && !changed && !asked && !d.refused || d.told.Err() != nil {
 		return
 	}
+	d.refused = err != nil
 	d.metrics.Reloaded(err == nil)
 	d.host.Log().ConfigReloaded(err)
 	if err != nil {
 		d.Logger.Error("configuration is not taken, what was served before is served on", "error", err)
 		return
 	}
-	d.Logger.Info("configuration is taken", "packages", len(d.serving))
+	d.Logger.Info("configuration and packages are taken", "packages", len(d.serving))
+}
+
+// warnOpen says when anybody may call: at the start, and when the principals go.
+func (d *daemon) warnOpen(c *config.Config) {
+	before := d.state.Load() == int32(starting) || len(d.config.Principals) > 0
+	if d.HTTP && before && len(c.Principals) == 0 {
+		level := slog.LevelInfo
+		if d.state.Load() != int32(starting) || c.Listen.WithoutAuthentication {
+			level = slog.LevelWarn
+		}
+		d.Logger.Log(d.life, level, "nobody has to authenticate: whoever reaches the address may call", "address", c.Listen.HTTP)
+	}
 }
 
 func (d *daemon) tryReload() (changed bool, err error) {
@@ -189,6 +218,7 @@ func (d *daemon) tryReload() (changed bool, err error) {
 		d.Logger.Warn("changed settings take effect at the next start", "settings", fixed)
 	}
 	c.Listen = d.config.Listen // what it listens on, still
+	d.warnOpen(c)
 	changed = !slices.Equal(p.entries, d.serving) || !reflect.DeepEqual(c, d.config)
 	return changed, d.apply(c, p)
 }

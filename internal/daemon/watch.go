@@ -21,6 +21,10 @@ const (
 	mostUnsettled = 2 * time.Second
 )
 
+// retry is how often packages that are not served are tried again: what they
+// lack, a folder for example, may be there by now.
+const retry = 30 * time.Second
+
 // watch reloads when it is told to, and when the configuration, a package or an
 // approval has changed on disk.
 func (d *daemon) watch() {
@@ -36,6 +40,8 @@ func (d *daemon) watch() {
 	watched := d.watchAll(w, nil)
 	changed := time.NewTimer(0)
 	changed.Stop()
+	again := time.NewTicker(retry)
+	defer again.Stop()
 	var first time.Time // of the changes that were not read yet; zero: there are none
 	for {
 		asked := false
@@ -56,12 +62,23 @@ func (d *daemon) watch() {
 			// Events were lost, so anything may have changed.
 			d.Logger.Warn("watching files", "error", err)
 		case <-changed.C:
+		case <-again.C:
+			if !d.lacks() {
+				continue
+			}
 		}
 		first = time.Time{}
 		changed.Stop()
 		d.reload(asked)
 		watched = d.watchAll(w, watched)
 	}
+}
+
+// lacks reports whether a package of the configuration is not served.
+func (d *daemon) lacks() bool {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	return d.absent > 0
 }
 
 // watchAll watches the folders of all files that matter, and no others any

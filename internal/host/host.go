@@ -175,21 +175,47 @@ func (h *Host) Close(ctx context.Context) error {
 	return errors.Join(err, h.log.Close())
 }
 
-// CheckSpec reports what the operator gives a package that it does not request.
+// SpecError is something that the operator gives a package and that does not fit
+// it.
+type SpecError struct {
+	Package string
+	Field   string // of the package's entry in the configuration: volumes.NAME, env.NAME
+	Problem string
+	Mend    string
+}
+
+// Error returns one line.
+func (e *SpecError) Error() string {
+	return fmt.Sprintf("package %s: %s: %s; %s", e.Package, e.Field, e.Problem, e.Mend)
+}
+
+// CheckSpec reports, as a [*SpecError], what the operator gives a package that it
+// does not request, and folders that are not there.
 func CheckSpec(src *tool.Package, spec config.Package) error {
+	fault := func(field, problem, mend string) error {
+		return &SpecError{Package: Name(src, spec), Field: field, Problem: problem, Mend: mend}
+	}
 	requested := func(volume string) bool {
 		return slices.ContainsFunc(src.Manifest.Requests.Volumes, func(r tool.VolumeRequest) bool { return r.Name == volume })
 	}
 	for _, given := range []map[string]string{spec.Folders, spec.Managed} {
 		for _, volume := range slices.Sorted(maps.Keys(given)) {
 			if !requested(volume) {
-				return fmt.Errorf("package %s: volumes: it requests no volume %s; remove it", Name(src, spec), volume)
+				return fault("volumes."+volume, "the package requests no such volume", "remove it")
 			}
+		}
+	}
+	for _, volume := range slices.Sorted(maps.Keys(spec.Folders)) {
+		switch info, err := os.Stat(spec.Folders[volume]); {
+		case err != nil:
+			return fault("volumes."+volume, "folder "+spec.Folders[volume]+": not found", "make it first")
+		case !info.IsDir():
+			return fault("volumes."+volume, spec.Folders[volume]+": not a folder", "name a folder")
 		}
 	}
 	for _, variable := range slices.Sorted(maps.Keys(spec.Env)) {
 		if !slices.Contains(src.Manifest.Requests.Env, variable) {
-			return fmt.Errorf("package %s: env: it requests no variable %s; remove it", Name(src, spec), variable)
+			return fault("env."+variable, "the package requests no such variable", "remove it")
 		}
 	}
 	return nil

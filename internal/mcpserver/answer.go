@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -11,10 +10,11 @@ import (
 	"github.com/sandboxd/sandboxd/runtime"
 )
 
-// answer returns what the client gets for a call's result: a result that
-// shares nothing with any other, or an error with a code of JSON-RPC. What a
-// stopped call's output says is the engine's.
-func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, error) {
+// answer returns what a client of that version of the protocol gets for a call's
+// result: a result that shares nothing with any other that is written to, or an
+// error with a code of JSON-RPC. What a stopped call's output says is the
+// engine's.
+func (s *Server) answer(tool, version string, r *runtime.Result) (*mcp.CallToolResult, error) {
 	switch r.Outcome {
 	case runtime.OK, runtime.ToolError, runtime.Violation, runtime.Timeout, runtime.Limit, runtime.Conflict:
 	case runtime.Refused:
@@ -33,7 +33,7 @@ func (s *Server) answer(tool string, r *runtime.Result) (*mcp.CallToolResult, er
 		s.log.Error("call with an unknown outcome", "tool", tool, "call", r.CallID, "outcome", r.Outcome)
 		return nil, hostFault(r.CallID)
 	}
-	res, err := output(r)
+	res, err := output(version, r)
 	if err == nil {
 		err = annotate(res, r)
 	}
@@ -100,18 +100,30 @@ func annotate(res *mcp.CallToolResult, r *runtime.Result) error {
 
 // output returns what is in the result's output. The engine has checked it: an
 // error is a fault of the host.
-func output(r *runtime.Result) (*mcp.CallToolResult, error) {
+func output(version string, r *runtime.Result) (*mcp.CallToolResult, error) {
 	res := &mcp.CallToolResult{IsError: r.Outcome != runtime.OK || r.Output.IsError, Meta: guestMeta(r.Output.Meta)}
 	content, err := contents(r.Output.Content)
 	if err != nil {
 		return nil, err
 	}
 	res.Content = content
-	if len(r.Output.StructuredContent) > 0 {
-		if !json.Valid(r.Output.StructuredContent) {
-			return nil, errors.New("structuredContent: not JSON")
-		}
-		res.StructuredContent = slices.Clone(r.Output.StructuredContent)
+	structured := r.Output.StructuredContent
+	if len(structured) == 0 {
+		return res, nil
+	}
+	if !json.Valid(structured) {
+		return nil, errors.New("structuredContent: not JSON")
+	}
+	if version >= anyStructured || structured[0] == '{' {
+		res.StructuredContent = structured
+	} else if len(content) == 0 {
+		res.Content = []mcp.Content{&mcp.TextContent{Text: string(structured)}}
 	}
 	return res, nil
 }
+
+// anyStructured is the first version whose structured content may be any value
+// (SEP-2106). Clients of those before refuse a result where it is no object, so
+// that theirs has the content alone, or else the value as a text, as servers
+// write it for clients that know no structured content.
+const anyStructured = "2026-07-28"

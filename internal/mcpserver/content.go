@@ -2,73 +2,51 @@ package mcpserver
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// contents converts content blocks. It refuses what a tool's result may not
-// hold, and drops the _meta keys that are not a guest's to set.
+// block is a content block as the engine wrote it, after it had read it strictly
+// and dropped what is not a guest's to say: it is sent as it is. To read it into
+// the SDK's types would be to hold it several times.
+type block struct {
+	mcp.Content // nil: what is sent is raw
+	raw         json.RawMessage
+}
+
+// MarshalJSON returns the block.
+func (b block) MarshalJSON() ([]byte, error) { return b.raw, nil }
+
+// contents returns content blocks as the SDK takes them. It refuses what a tool's
+// result may not hold.
 func contents(raw []json.RawMessage) ([]mcp.Content, error) {
-	wire, err := json.Marshal(struct {
-		Content []json.RawMessage `json:"content"`
-	}{raw})
-	if err != nil {
-		return nil, err
-	}
-	// The SDK has no exported reader of content blocks other than a result's.
-	var r mcp.CallToolResult
-	if err := json.Unmarshal(wire, &r); err != nil {
-		return nil, err
-	}
-	out := make([]mcp.Content, 0, len(r.Content))
-	for i, c := range r.Content {
-		if err := clean(c); err != nil {
+	out := make([]mcp.Content, 0, len(raw))
+	for i, r := range raw {
+		var b struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(r, &b); err != nil {
 			return nil, fmt.Errorf("content %d: %w", i, err)
 		}
-		out = append(out, c)
+		switch b.Type {
+		case "text", "image", "audio", "resource_link", "resource":
+		default:
+			return nil, fmt.Errorf("content %d: type %q: not for results of tools", i, b.Type)
+		}
+		out = append(out, block{raw: r})
 	}
 	return out, nil
 }
 
-func clean(c mcp.Content) error {
-	switch c := c.(type) {
-	case *mcp.TextContent:
-		strip(c.Meta)
-	case *mcp.ImageContent:
-		strip(c.Meta)
-	case *mcp.AudioContent:
-		strip(c.Meta)
-	case *mcp.ResourceLink:
-		strip(c.Meta)
-	case *mcp.EmbeddedResource:
-		if c.Resource == nil {
-			return errors.New("resource: missing")
-		}
-		strip(c.Meta)
-		strip(c.Resource.Meta)
-	default:
-		return fmt.Errorf("%T: not for results of tools", c)
-	}
-	return nil
-}
-
-func strip(m mcp.Meta) {
-	for k := range m {
-		if reserved(k) {
-			delete(m, k)
-		}
-	}
-}
-
-// guestMeta copies the guest's _meta, without the keys that are not its to set.
+// guestMeta returns the guest's _meta in a map of its own, without the keys that
+// are not a guest's to set.
 func guestMeta(m map[string]json.RawMessage) mcp.Meta {
 	out := mcp.Meta{}
 	for k, v := range m {
 		if !reserved(k) && json.Valid(v) {
-			out[k] = append(json.RawMessage(nil), v...)
+			out[k] = v
 		}
 	}
 	return out

@@ -21,15 +21,13 @@ func TestContents(t *testing.T) {
 		`{"type":"audio","data":"AAAA","mimeType":"audio/wav"}`:         true,
 		`{"type":"resource_link","uri":"file:///a","name":"a"}`:         true,
 		`{"type":"resource","resource":{"uri":"file:///a","text":"a"}}`: true,
-		`{"type":"resource"}`:                                           false,
 		`{"type":"tool_use","id":"1","name":"a","input":{}}`:            false,
 		`{"type":"tool_result","toolUseId":"1","content":[]}`:           false,
-		`{"type":"video"}`:         false,
-		`{}`:                       false,
-		`null`:                     false,
-		`"text"`:                   false,
-		`{"type":"text","text":1}`: false,
-		`{`:                        false,
+		`{"type":"video"}`: false,
+		`{}`:               false,
+		`null`:             false,
+		`"text"`:           false,
+		`{`:                false,
 	} {
 		cs, err := contents([]json.RawMessage{json.RawMessage(raw)})
 		if (err == nil) != ok || ok && len(cs) != 1 {
@@ -70,7 +68,7 @@ func FuzzAnswer(f *testing.F) {
 		r.Output.StructuredContent = json.RawMessage(structured)
 		r.Output.Meta = map[string]json.RawMessage{key: json.RawMessage(value)}
 		s := &Server{log: slog.New(slog.DiscardHandler)}
-		res, err := s.answer("t", r)
+		res, err := s.answer("t", anyStructured, r)
 		if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok && rpc.Code == jsonrpc.CodeInternalError {
 			return
 		}
@@ -82,6 +80,9 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("result does not marshal: %v", err)
 		}
 		var back mcp.CallToolResult
+		if json.Unmarshal([]byte(`{"content":[`+content+`]}`), &back) != nil {
+			return // nothing that an engine lets through
+		}
 		if err := json.Unmarshal(b, &back); err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}

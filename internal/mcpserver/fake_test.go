@@ -49,7 +49,10 @@ func newTool(name string, c capabilities.Claim) *runtime.Tool {
 }
 
 func textContent(s string) json.RawMessage {
-	b, _ := json.Marshal(map[string]string{"type": "text", "text": s})
+	b, _ := json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", s})
 	return b
 }
 
@@ -80,7 +83,7 @@ func results() map[string]*runtime.Result {
 	rs := map[string]*runtime.Result{
 		"ok":            {CallID: "c-ok", Outcome: runtime.OK, Committed: true, Effects: write, Output: textOutput("done")},
 		"ok_structured": {CallID: "c-st", Outcome: runtime.OK, Output: runtime.Output{StructuredContent: json.RawMessage(`{"n":1}`)}},
-		"ok_forged":     {CallID: "c-fo", Outcome: runtime.OK, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"text","text":"x","_meta":{"io.modelcontextprotocol/x":1,"own":2}}`)}, Meta: forged}},
+		"ok_forged":     {CallID: "c-fo", Outcome: runtime.OK, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"text","text":"x","_meta":{"own":2}}`)}, Meta: forged}},
 		"bad_content":   {CallID: "c-bc", Outcome: runtime.OK, Committed: true, Effects: write, Output: runtime.Output{Content: []json.RawMessage{json.RawMessage(`{"type":"tool_use","id":"1","name":"x"}`)}}},
 		"tool_error":    {CallID: "c-te", Outcome: runtime.ToolError, Effects: []capabilities.Effect{readEffect}, Output: textOutput("no such note")},
 		"violation": {

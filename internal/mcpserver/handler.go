@@ -49,7 +49,7 @@ func (s *Server) handler(name string) mcp.ToolHandler {
 			s.log.Error("call without a result", "tool", name)
 			return nil, hostFault("")
 		}
-		return s.answer(name, r)
+		return s.answer(name, req.ProtocolVersion(), r)
 	}
 }
 

@@ -44,6 +44,9 @@ type Metrics struct {
 	resets     *prometheus.HistogramVec // package, method
 	loads      *prometheus.CounterVec   // result
 
+	notServed    prometheus.Gauge
+	unauthorized prometheus.Counter
+
 	reloads     *prometheus.CounterVec // result
 	reloaded    prometheus.Gauge       // 0 or 1
 	reloadedAt  prometheus.Gauge       // Unix time in seconds
@@ -74,6 +77,9 @@ func New(o Options) *Metrics {
 		resets:     prometheus.NewHistogramVec(histogram("instance_reset_seconds", "How long it took to get an instance ready for a call.", resetBuckets), []string{"package", "method"}),
 		loads:      counters("package_loads_total", "Tries to load a package.", "result"),
 
+		notServed:    gauge("packages_not_served", "Packages of the configuration that could not be loaded."),
+		unauthorized: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "http_unauthorized_total", Help: "Requests without the token of a principal where one is needed."}),
+
 		reloads:    counters("config_reloads_total", "Tries to take over a changed configuration.", "result"),
 		reloaded:   gauge("config_last_reload_successful", "Whether the last try to take over a configuration went well."),
 		reloadedAt: gauge("config_last_reload_success_timestamp_seconds", "When a configuration was last taken over, the one at the start included."),
@@ -84,7 +90,7 @@ func New(o Options) *Metrics {
 	m.instances.metrics = m
 	m.registry.MustRegister(
 		m.calls, m.violations, m.denials, m.durations, m.conflicts, m.inFlight, m.commits, m.instances, m.resets, m.loads,
-		m.reloads, m.reloaded, m.reloadedAt, lost,
+		m.notServed, m.unauthorized, m.reloads, m.reloaded, m.reloadedAt, lost,
 		buildInfo(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, result := range []string{resultOK, resultError} {
@@ -132,6 +138,12 @@ func buildInfo(o Options) prometheus.Collector {
 
 // Loaded counts a try to load a package; which one it was is in the log.
 func (m *Metrics) Loaded(ok bool) { m.loads.WithLabelValues(result(ok)).Inc() }
+
+// NotServed sets how many packages of the configuration are not served.
+func (m *Metrics) NotServed(n int) { m.notServed.Set(float64(n)) }
+
+// Unauthorized counts a request that nobody answers for.
+func (m *Metrics) Unauthorized() { m.unauthorized.Inc() }
 
 // Reloaded counts a try to take over a changed configuration.
 func (m *Metrics) Reloaded(ok bool) {

@@ -122,7 +122,7 @@ func exemplars(t *testing.T, p *server, seen *tally) {
 // depend on how fast the machine is.
 var alerting = map[string]bool{
 	"SandboxdViolation": true, "SandboxdDown": false, "SandboxdHostError": false,
-	"SandboxdPackageLoad": false, "SandboxdReloadFailed": false, "SandboxdAuditRecordsLost": false,
+	"SandboxdPackageLoad": false, "SandboxdPackageNotServed": false, "SandboxdReloadFailed": false, "SandboxdAuditRecordsLost": false,
 }
 
 // alerts runs each rule's expression, and sees the one fire that should.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/sandboxd/sandboxd/internal/regular"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -78,24 +78,20 @@ func (s *Store) read(name string) (Record, error) {
 // readRegular returns the bytes of a regular file that only its owner and its
 // group can write.
 func readRegular(file string) ([]byte, error) {
-	info, err := os.Lstat(file)
+	dir, name := filepath.Split(file)
+	root, err := regular.Folder(dir)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file")
-	case worldWritable(info):
+	defer root.Close()
+	b, info, err := regular.ReadNoLink(root, name, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	if worldWritable(info) {
 		return nil, errWritable
-	case info.Size() > maxRecord:
-		return nil, fmt.Errorf("larger than %d MiB", maxRecord>>20)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxRecord+1))
+	return b, nil
 }
 
 // worldWritable is false on Windows, where mode bits say nothing about others.

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package regular
+
+// noWait is nothing where folders have no pipes.
+const noWait = 0
