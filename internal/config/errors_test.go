@@ -89,6 +89,7 @@ var refused = []string{
 	"audit: {maxSize: 1}",
 	"audit: {maxsize: 1MiB}",
 	"audit: {keep: 0}",
+	"packages:\n\t- source: ./a\n",
 	"log: {level: trace}",
 	"log: {format: logfmt}",
 	"traces: {sample: 1}",

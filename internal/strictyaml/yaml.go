@@ -58,7 +58,10 @@ func ParseYAML(file string, b []byte) (n *Node, err error) {
 	return n, nil
 }
 
-type yamlReader struct{ file string }
+type yamlReader struct {
+	file string
+	tab  int // first line, counted from 1, whose indentation holds a tab; 0: none
+}
 
 func (y *yamlReader) errorf(line, column int, problem, mend string) *Error {
 	return &Error{File: y.file, Line: line, Column: column, Problem: problem, Mend: mend}
@@ -75,6 +78,9 @@ func (y *yamlReader) at(t *token.Token, problem, mend string) *Error {
 func (y *yamlReader) syntax(err error) *Error {
 	var located yaml.Error
 	if errors.As(err, &located) {
+		if t := located.GetToken(); t != nil && t.Position != nil && t.Position.Line == y.tab {
+			return y.errorf(y.tab, 1, "a tab in the indentation", "indent with spaces")
+		}
 		return y.at(located.GetToken(), Clip(located.GetMessage()), "check indentation and quotes")
 	}
 	return y.errorf(0, 0, "not YAML", "check indentation and quotes")
@@ -94,6 +100,10 @@ func (y *yamlReader) checkBytes(b []byte) error {
 		}
 		if strings.IndexByte(strings.TrimSuffix(line, "\r"), '\r') >= 0 {
 			return y.errorf(i+1, 1, "a carriage return inside a line", "end lines with a line feed")
+		}
+		indentation := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if y.tab == 0 && strings.Contains(indentation, "\t") {
+			y.tab = i + 1
 		}
 		if blank++; strings.TrimSpace(line) != "" {
 			blank = 0
