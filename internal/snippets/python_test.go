@@ -12,6 +12,28 @@ import (
 // patience is how long anything that is waited for may take on a busy machine.
 const patience = 2 * time.Minute
 
+// home returns a home folder for what a program starts without handing on its
+// environment, as the SDK does: the state is kept there, and Go finds what it has
+// downloaded and built.
+func home(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := strings.Fields(string(out))
+	config := filepath.Join(dir, ".config", "go")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "GOCACHE=" + folders[0] + "\nGOMODCACHE=" + folders[1] + "\n"
+	if err := os.WriteFile(filepath.Join(config, "env"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // TestPython runs the page's programs, or compiles them where there is no Python
 // that has the SDK.
 func TestPython(t *testing.T) {
@@ -47,7 +69,7 @@ func TestPython(t *testing.T) {
 				t.Skip("compiled, not run: give a Python that has the package mcp with -python")
 			}
 			cmd := exec.Command(interpreter, file)
-			cmd.Env = env
+			cmd.Env = append(env, "HOME="+home(t))
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "No notes saved.\n") || !strings.Contains(string(out), "list_notes ") {
 				t.Fatalf("%v\n%s", err, out)

@@ -106,6 +106,6 @@ func TestUnitRuns(t *testing.T) {
 	if out, err := reload.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	p.until(t, "configuration is taken")
+	p.until(t, "packages are taken")
 	p.stop(t, syscall.SIGTERM)
 }
