@@ -18,7 +18,7 @@ func TestCopyIsComplete(t *testing.T) {
 		t.Skip("compiles modules")
 	}
 	embed := func(pattern string) string {
-		return "package main\n\nimport \"embed\"\n\n//go:embed " + pattern + "\nvar files embed.FS\n\nfunc main() { println(files) }\n"
+		return "package main\n\nimport \"embed\"\n\n//go:embed " + pattern + "\nvar files embed.FS\n\nfunc main() { _, err := files.Open(\".\"); println(err) }\n"
 	}
 	uses := "package main\n\nimport \"lib.example/lib\"\n\nfunc main() { println(lib.Text) }\n"
 	const requires, lib = exampleMod + "\nrequire lib.example/lib v0.0.0\n", "package lib\n\nconst Text = \"MARK\"\n"
@@ -79,6 +79,8 @@ func TestCopyRefuses(t *testing.T) {
 		"assembly includes by path":       {assembly("#include \"/etc/passwd\""), ".", nil},
 		"assembly hides an include":       {assembly("# /* */ include \"\\x2fetc/passwd\""), ".", nil},
 		"assembly ends a comment":         {assembly("/*\n//*/ #include \"../x.h\""), ".", nil},
+		"source is a link":                {goSource(says("x")), "src", map[string]string{"src": secret}},
+		"link on the way to the source":   {goSource(says("x")), "way/guests/sdk", map[string]string{"way": secret}},
 		"outside of the package":          {goSource(says("x")), "../x", nil},
 	} {
 		dir := tree(t, t.TempDir(), c.files)

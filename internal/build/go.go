@@ -161,7 +161,7 @@ func (g *goTool) run(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("go %s: %w", args[0], context.Cause(ctx))
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("go command %q: %w, and it is needed to see whether the source changed since it was built: "+
-			"install Go 1.26 or later (https://go.dev/dl), or build the module elsewhere and write module in place of source", g.command, ErrNoToolchain)
+			"install Go 1.26 or later (https://go.dev/dl), or write the package elsewhere with sandboxd build --out", g.command, ErrNoToolchain)
 	}
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	if !ended || args[0] == "env" {

@@ -113,7 +113,7 @@ func take(ctx context.Context, g *goTool, temp string, o origin) (*snapshot, err
 	}
 	base, err := o.open()
 	if err != nil {
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, refused(o.root, err)
 	}
 	defer s.close()
 	s.modules = []module{{from: base, to: s.root}}

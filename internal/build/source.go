@@ -30,7 +30,10 @@ var errTooMuch = fmt.Errorf("more than %d files or %d MiB; give the source a fol
 // no build reads: a link leads to any file of the host, and a pipe or device
 // never ends. shown is the folder as errors name it.
 func checkTree(dir, shown string) error {
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+	switch info, err := os.Lstat(dir); {
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		return refused(shown, regular.ErrLink)
+	case err != nil || !info.IsDir():
 		return fmt.Errorf("source folder %s: not found", shown)
 	}
 	files, bytes := 0, int64(0)
