@@ -30,11 +30,16 @@ func (p *Package) Call(ctx context.Context, r Request) *Result {
 	if r.Principal == "" {
 		r.Principal = LocalPrincipal
 	}
-	w := &reporter{observer: p.engine.observer, info: CallInfo{
+	// It has ended when it is reported, not before.
+	ctx, done, closed := p.begin(ctx)
+	if closed == nil {
+		defer done()
+	}
+	w := &reporter{observer: p.engine.observer, live: &p.engine.live, info: CallInfo{
 		ID: crand.Text(), Principal: r.Principal, Package: p.name, Tool: r.Tool, Start: time.Now(), Trace: r.Trace,
 	}}
 	w.start()
-	result := p.judged(ctx, w, r)
+	result := p.judged(ctx, w, r, closed)
 	result.CallID = w.info.ID
 	result.Duration = time.Since(w.info.Start)
 	p.answer(r.Tool, result)
@@ -62,9 +67,9 @@ func (p *Package) answer(toolName string, r *Result) {
 	}
 }
 
-// judged checks the request, runs it, and turns a fault of the host into a
-// result: one call must not take the others down.
-func (p *Package) judged(ctx context.Context, w *reporter, r Request) (result *Result) {
+// judged checks the request, runs it unless it came too late, and turns a fault of
+// the host into a result: one call must not take the others down.
+func (p *Package) judged(ctx context.Context, w *reporter, r Request, closed error) (result *Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			result = ended(HostError, &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())})
@@ -77,11 +82,9 @@ func (p *Package) judged(ctx context.Context, w *reporter, r Request) (result *R
 	if err != nil {
 		return ended(Refused, err)
 	}
-	ctx, done, err := p.begin(ctx)
-	if err != nil {
-		return ended(Refused, err)
+	if closed != nil {
+		return ended(Refused, closed)
 	}
-	defer done()
 	began := time.Now()
 	leave, err := p.admit(ctx)
 	waited := time.Since(began)

@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -38,6 +39,11 @@ type Engine struct {
 	folders  folders
 	gate     *gate
 	running  *running
+	live     live
+	patience time.Duration // how long a package that is closed waits for calls that are stopped
+
+	release sync.Once
+	closed  error // what releasing came to
 }
 
 // New returns an engine, which the caller closes.
@@ -65,6 +71,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		wasm:     wazero.NewRuntimeWithConfig(ctx, config),
 		gate:     &gate{scope: "host", limits: limits},
 		running:  newRunning(errEngineClosed),
+		patience: 10 * time.Second,
 	}
 	_, err = wasi.Instantiate(ctx, e.wasm, e.process)
 	if err == nil {
@@ -96,15 +103,33 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 func (e *Engine) Drain(ctx context.Context) error { return e.running.drain(ctx) }
 
 // Stop lets no further call begin, stops those that run, and returns when they
-// have ended; one that is being committed is not cut off.
-func (e *Engine) Stop() { e.running.stop() }
+// have ended; one that is being committed is not cut off. It returns a
+// [*RunningError] when ctx ends first.
+func (e *Engine) Stop(ctx context.Context) error { return e.running.stop(ctx) }
 
 // Close stops the calls that still run, waits for them to end (one that is
 // being committed is not cut off), and releases what the engine holds. Later
-// calls are refused.
+// calls are refused. When ctx ends first it gives the calls up: each is reported
+// to [Observer.CallEnd] with the outcome [HostError] and not again when it ends,
+// the engine is released once the last one has, and a [*RunningError] is
+// returned.
 func (e *Engine) Close(ctx context.Context) error {
-	e.running.stop()
-	return errors.Join(e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
+	free := func() {
+		e.release.Do(func() {
+			ctx := context.WithoutCancel(ctx)
+			e.closed = errors.Join(e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
+		})
+	}
+	if err := e.running.stop(ctx); err != nil {
+		e.live.giveUp(time.Second)
+		go func() {
+			<-e.running.drained
+			free()
+		}()
+		return err
+	}
+	free()
+	return e.closed
 }
 
 // served finds what a module instance serves now.

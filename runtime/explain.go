@@ -96,7 +96,7 @@ func leftByFault(err error) string {
 	switch {
 	case errors.Is(err, tx.ErrPartial):
 		return "A part of what it changed was saved."
-	case errors.Is(err, volume.ErrTorn), errors.Is(err, errPanic):
+	case errors.Is(err, volume.ErrTorn), errors.Is(err, errPanic), errors.Is(err, errGivenUp):
 		return "It is not known what of it was saved."
 	}
 	return nothingSaved

@@ -190,11 +190,29 @@ func listed(mode capabilities.Mode, e capabilities.Effective) capabilities.Effec
 
 // Close lets no further call begin, waits for those that run until ctx ends,
 // stops the ones that are left (one that is being committed is not cut off), and
-// releases what the package holds. Later calls are refused.
+// releases what the package holds. Later calls are refused. It returns a
+// [*RunningError] where a stopped call has not ended after 10 s; it runs on, and
+// what it needs is released when it ends.
 func (p *Package) Close(ctx context.Context) error {
-	if p.running.drain(ctx) != nil {
-		p.running.stop()
+	if p.running.drain(ctx) == nil {
+		p.free(ctx)
+		return p.closed
 	}
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.engine.patience)
+	defer cancel()
+	if err := p.running.stop(patient); err != nil {
+		go func() {
+			<-p.running.drained
+			p.free(ctx)
+		}()
+		return err
+	}
+	p.free(ctx)
+	return p.closed
+}
+
+// free releases what the package holds.
+func (p *Package) free(ctx context.Context) {
 	// Once: a module that is compiled twice counts its users.
 	p.close.Do(func() {
 		if p.volumes != nil {
@@ -204,7 +222,6 @@ func (p *Package) Close(ctx context.Context) error {
 			p.closed = errors.Join(p.closed, p.compiled.Close(context.WithoutCancel(ctx)))
 		}
 	})
-	return p.closed
 }
 
 // ToolsOf returns the tools with what is enforced on each: its own claim over

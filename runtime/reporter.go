@@ -15,6 +15,7 @@ import (
 // host, and the call is not committed: it may be one that is not on record.
 type reporter struct {
 	observer Observer
+	live     *live
 	info     CallInfo
 	notes    *hostmcp.Notes
 	fault    error // of observers, not yet taken
@@ -38,12 +39,16 @@ func (w *reporter) take() error {
 }
 
 func (w *reporter) start() {
+	w.live.add(w)
 	if f := w.observer.CallStart; f != nil {
 		w.safely(func() { f(w.info) })
 	}
 }
 
 func (w *reporter) end(r *Result) {
+	if !w.live.remove(w) {
+		return // it was given up
+	}
 	if f := w.observer.CallEnd; f != nil {
 		w.safely(func() { f(w.info, r) })
 	}

@@ -15,6 +15,20 @@ var (
 	errPackageClosed = fmt.Errorf("package is %w", ErrClosed)
 )
 
+// RunningError is what was still running when closing had to be over.
+type RunningError struct {
+	Calls int   // calls, and loads
+	Err   error // the cause of the end of the context
+}
+
+// Error says how many.
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("calls that do not end although they were stopped: %d: %v", e.Calls, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RunningError) Unwrap() error { return e.Err }
+
 // running counts the calls of an engine or a package, so that closing it can
 // wait for them.
 type running struct {
@@ -109,9 +123,19 @@ func (r *running) drain(ctx context.Context) error {
 	}
 }
 
-// stop lets no further call begin, stops those that run and waits for them.
-func (r *running) stop() {
+// stop lets no further call begin, stops those that run and waits for them. It
+// returns a [*RunningError] when ctx ends first.
+func (r *running) stop(ctx context.Context) error {
 	r.close()
 	r.cancel(r.reason)
-	<-r.drained
+	err := r.drain(ctx)
+	if err == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calls == 0 {
+		return nil // they ended in the last moment
+	}
+	return &RunningError{Calls: r.calls, Err: err}
 }

@@ -148,6 +148,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	return d.run(sources, stop, end)
 }
 
+// stopTime is how long calls that are stopped have to end.
+const stopTime = 10 * time.Second
+
 // run serves until the daemon is told to stop, and drains.
 func (d *daemon) run(sources []Source, stop, end func()) (err error) {
 	work, broken := errgroup.WithContext(d.life)
@@ -250,14 +253,18 @@ func (d *daemon) drain() {
 	defer cancel()
 	if err := d.host.Drain(ctx); err != nil {
 		d.Logger.Warn("calls are stopped: they run on after the grace period", "grace", grace)
-		d.host.Stop()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), stopTime)
+		defer cancel()
+		if err := d.host.Stop(ctx); err != nil {
+			d.Logger.Error("calls were stopped", "error", err)
+		}
 	}
 }
 
 // close ends what open made. What calls left to report is reported first.
 func (d *daemon) close() error {
 	d.closing.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.life), stopTime)
 	defer cancel()
 	err := d.host.Close(ctx)
 	return errors.Join(err, d.closeTracer())

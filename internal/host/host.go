@@ -163,12 +163,24 @@ func (h *Host) Log() *audit.Log { return h.log }
 // ends.
 func (h *Host) Drain(ctx context.Context) error { return h.engine.Drain(ctx) }
 
-// Stop stops the calls that run and waits until they have ended.
-func (h *Host) Stop() { h.engine.Stop() }
+// Stop stops the calls that run and waits until they have ended, or ctx ends.
+func (h *Host) Stop(ctx context.Context) error { return h.engine.Stop(ctx) }
 
-// Close ends the engine, then the log: the last records come from the engine.
+// Close ends the engine, then the log: the last records come from the engine. It
+// returns a [*runtime.RunningError] when ctx ends before the calls that run do;
+// the log says of each that it was given up, and is closed when the last one has
+// ended.
 func (h *Host) Close(ctx context.Context) error {
 	err := h.engine.Close(ctx)
+	if _, ok := errors.AsType[*runtime.RunningError](err); ok {
+		go func() {
+			_ = h.engine.Drain(context.WithoutCancel(ctx))
+			if err := h.log.Close(); err != nil {
+				h.logger.Error("audit log", "error", err)
+			}
+		}()
+		return err
+	}
 	if n := h.log.Lost(); n > 0 {
 		h.logger.Warn("records are missing in the audit log: it could not be written", "records", n)
 	}

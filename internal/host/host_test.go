@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/config"
@@ -184,5 +186,49 @@ func TestConfiguredAuditIsTaken(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%d files: %v", keep, err)
 		}
+	}
+}
+
+// A host is closed in its time although a call does not end: the log says of it
+// that it was given up.
+func TestCloseKeepsToItsTime(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	state, dir := t.TempDir(), t.TempDir()
+	h, err := host.Open(t.Context(), host.Options{State: state, Observer: runtime.Observer{Acquired: func(string, string, time.Duration) {
+		close(began)
+		<-release
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "command", w.Program(w.Create()))
+	src, spec := source(t, dir)
+	p, err := h.Load(t.Context(), src, spec, trust.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan *runtime.Result)
+	go func() { ended <- p.Call(context.WithoutCancel(t.Context()), runtime.Request{Tool: "save"}) }()
+	<-began
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, ok := errors.AsType[*runtime.RunningError](h.Close(ctx)); !ok || r.Calls != 1 {
+		t.Errorf("closed while a call runs: %v", r)
+	}
+	var outcomes []runtime.Outcome
+	if _, err := audit.Read(state, audit.Filter{}, func(r audit.Record) error {
+		if r.Type == audit.TypeCall {
+			outcomes = append(outcomes, r.Outcome)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(outcomes, []runtime.Outcome{runtime.HostError}) {
+		t.Errorf("on record: %v", outcomes)
+	}
+	close(release)
+	if r := <-ended; r.Committed {
+		t.Errorf("%s, committed", r.Outcome)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,24 @@ func TestContents(t *testing.T) {
 		if (err == nil) != ok || ok && len(cs) != 1 {
 			t.Errorf("%s: %v, %v", raw, cs, err)
 		}
+	}
+}
+
+// TestContentsAreNotCopied: a large block goes to the client as the engine wrote
+// it.
+func TestContentsAreNotCopied(t *testing.T) {
+	raw := json.RawMessage(`{"type":"text","text":"` + strings.Repeat("a", 8<<20) + `"}`)
+	r := &runtime.Result{CallID: "c", Outcome: runtime.OK, Output: runtime.Output{Content: []json.RawMessage{raw}, StructuredContent: json.RawMessage(`"` + strings.Repeat("a", 8<<20) + `"`)}}
+	s := &Server{log: slog.New(slog.DiscardHandler)}
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	res, err := s.answer("t", anyStructured, r)
+	goruntime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 1<<20 {
+		t.Errorf("%d bytes, %v", took, err)
+	}
+	if b, err := res.Content[0].MarshalJSON(); err != nil || string(b) != string(raw) {
+		t.Errorf("%d bytes are sent, want %d; %v", len(b), len(raw), err)
 	}
 }
 
