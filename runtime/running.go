@@ -35,18 +35,18 @@ type running struct {
 	reason  error           // what calls get that come too late, or are stopped; matches ErrClosed
 	open    context.Context // ends when no further call begins
 	shut    context.CancelCauseFunc
-	ctx     context.Context // ends when the calls that run are stopped
-	cancel  context.CancelCauseFunc
 	drained chan struct{} // closed when it is shut and none runs
 
 	mu    sync.Mutex
-	calls int
+	calls map[*runningCall]struct{}
 }
 
+// runningCall is a call that has begun and not ended.
+type runningCall struct{ stop context.CancelCauseFunc }
+
 func newRunning(reason error) *running {
-	r := &running{reason: reason, drained: make(chan struct{})}
+	r := &running{reason: reason, drained: make(chan struct{}), calls: map[*runningCall]struct{}{}}
 	r.open, r.shut = context.WithCancelCause(context.Background())
-	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }
 
@@ -59,19 +59,18 @@ func (r *running) begin(ctx context.Context) (context.Context, func(), error) {
 	if r.open.Err() != nil {
 		return ctx, nil, r.reason
 	}
-	r.calls++
-	ctx, release := endingWith(ctx, r.ctx)
-	return ctx, func() {
-		release()
-		r.end()
-	}, nil
+	ctx, stop := context.WithCancelCause(ctx)
+	c := &runningCall{stop}
+	r.calls[c] = struct{}{}
+	return ctx, func() { r.end(c) }, nil
 }
 
-func (r *running) end() {
+func (r *running) end(c *runningCall) {
+	c.stop(nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls--
-	if r.calls == 0 && r.open.Err() != nil {
+	delete(r.calls, c)
+	if len(r.calls) == 0 && r.open.Err() != nil {
 		close(r.drained)
 	}
 }
@@ -101,7 +100,7 @@ func (r *running) close() {
 		return
 	}
 	r.shut(r.reason)
-	if r.calls == 0 {
+	if len(r.calls) == 0 {
 		close(r.drained)
 	}
 }
@@ -127,15 +126,25 @@ func (r *running) drain(ctx context.Context) error {
 // returns a [*RunningError] when ctx ends first.
 func (r *running) stop(ctx context.Context) error {
 	r.close()
-	r.cancel(r.reason)
+	r.cancel()
 	err := r.drain(ctx)
 	if err == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.calls == 0 {
+	if len(r.calls) == 0 {
 		return nil // they ended in the last moment
 	}
-	return &RunningError{Calls: r.calls, Err: err}
+	return &RunningError{Calls: len(r.calls), Err: err}
+}
+
+// cancel ends the contexts of the calls that run. They have ended when it
+// returns: none of these calls commits what it had not begun to.
+func (r *running) cancel() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.calls {
+		c.stop(r.reason)
+	}
 }

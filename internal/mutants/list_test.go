@@ -178,7 +178,7 @@ var transactions = []mutant{
 	step("nobody is overtaken", "admission.go", "len(g.queue) > 0 || !g.fits(memory)", "!g.fits(memory)"),
 	step("who gave up leaves", "admission.go", "g.queue = slices.Delete(g.queue, i, i+1)", "_ = i"),
 	step("a package waits for itself first", "admission.go", "leavePackage, err := p.gate.enter(ctx, memory)", "leavePackage, err := func() {}, ctx.Err()"),
-	step("drained calls are refused", "running.go", "if r.open.Err() != nil {\n		return ctx, nil, r.reason", "if r.ctx.Err() != nil {\n		return ctx, nil, r.reason"),
+	step("drained calls are refused", "running.go", "if r.open.Err() != nil {\n		return ctx, nil, r.reason", "if false {\n		return ctx, nil, r.reason"),
 	step("reserved _meta", "meta.go", "if prefix+\"/\" == MetaPrefix {", "if false {"),
 	step("_meta keys are ASCII", "meta.go", "if parts == nil || key == \"\" {", "if parts = append(parts, key, key); false {"),
 	step("_meta keys are counted", "meta.go", "if n > maxMetaKeys {", "if false {"),
