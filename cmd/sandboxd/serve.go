@@ -57,7 +57,7 @@ func (c *serveCmd) Run(a *app) error {
 	}
 	reload, release := hangups()
 	defer release()
-	a.collect(conf.Process)
+	a.collect(conf)
 	return daemon.Run(a.ctx, c.options(a, first, known, reload))
 }
 
@@ -158,16 +158,19 @@ const defaultGCPercent = 400
 
 // collect sets the garbage collector: as the environment says, which Go has read
 // already, else as the configuration says.
-func (a *app) collect(p config.Process) {
-	percent := p.GCPercent
+func (a *app) collect(c *config.Config) {
+	percent, limit := c.Process.GCPercent, c.Process.MemoryLimit
 	if percent == 0 {
 		percent = defaultGCPercent
+	}
+	if limit == 0 {
+		limit = c.Limits.Memory // what the calls may take together
 	}
 	if a.getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
-	if a.getenv("GOMEMLIMIT") == "" && p.MemoryLimit > 0 {
-		debug.SetMemoryLimit(p.MemoryLimit)
+	if a.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
 	}
 }
 

@@ -89,5 +89,5 @@ type Traces struct {
 // the defaults that were measured.
 type Process struct {
 	GCPercent   int   // 0: the daemon's default
-	MemoryLimit int64 // bytes; 0: none
+	MemoryLimit int64 // bytes; 0: that of [Limits].Memory
 }

@@ -111,8 +111,9 @@ func (p *process) get(path string) string {
 	return b.String()
 }
 
-// footprint is what the process holds.
-type footprint struct{ Goroutines, Descriptors, HeapMiB float64 }
+// footprint is what the process holds. LiveMiB is what the last garbage
+// collection left, which the next one's goal says.
+type footprint struct{ Goroutines, Descriptors, LiveMiB float64 }
 
 func (p *process) metric(body, name string) float64 {
 	m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(body)
@@ -130,7 +131,7 @@ func (p *process) size() footprint {
 	body := p.get("/metrics")
 	return footprint{
 		p.metric(body, "go_goroutines"), p.metric(body, "process_open_fds"),
-		p.metric(body, "go_memstats_heap_inuse_bytes") / (1 << 20),
+		p.metric(body, "go_memstats_next_gc_bytes") / (1 + p.metric(body, "go_gc_gogc_percent")/100) / (1 << 20),
 	}
 }
 
@@ -140,7 +141,7 @@ func (p *process) settled(before footprint) (f footprint) {
 	p.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		f = p.size()
-		if f.Goroutines <= before.Goroutines+8 && f.HeapMiB < before.HeapMiB+512 && f.Descriptors <= before.Descriptors+8 && p.metric(p.get("/metrics"), "sandboxd_calls_in_flight") == 0 {
+		if f.Goroutines <= before.Goroutines+8 && f.LiveMiB < before.LiveMiB+64 && f.Descriptors <= before.Descriptors+8 && p.metric(p.get("/metrics"), "sandboxd_calls_in_flight") == 0 {
 			return f
 		}
 		if time.Now().After(deadline) {

@@ -57,7 +57,7 @@ func TestSoak(t *testing.T) {
 	}
 	p := start(t)
 	warm := newTally()
-	p.client(t, warm, time.Now().Add(2*time.Second), 0)
+	p.client(t, warm, time.Now().Add(2*time.Second), callers)
 	before := p.size()
 	until := time.Now().Add(*duration)
 	total := warm
@@ -74,6 +74,7 @@ func TestSoak(t *testing.T) {
 	}
 	reloads := p.reloadUntil(until)
 	work.Wait()
+	p.client(t, total, time.Now().Add(2*time.Second), 0) // as before: what is garbage now is collected
 	for _, f := range total.faults {
 		t.Error(f)
 	}
