@@ -36,8 +36,9 @@ func (c *demoCmd) serve(a *app) (err error) {
 	}
 	state := filepath.Join(dir, "state")
 	return daemon.Run(a.ctx, daemon.Options{
-		Read:   func() (*config.Config, []daemon.Source, error) { return conf, sources, nil },
-		Source: a.source, State: state, Cache: a.cache, HTTP: true,
+		Config:  func() (*config.Config, error) { return conf, nil },
+		Sources: func(*config.Config) ([]daemon.Source, error) { return sources, nil },
+		Source:  a.source, State: state, Cache: a.cache, HTTP: true,
 		Observer: a.progress.compiling(), Logger: a.serverLogger(conf.Log), Version: version(), Commit: commit(),
 		Started: func(http, _ string) {
 			fmt.Fprintf(a.stderr, "the bundled packages are at http://%s/mcp, metrics at http://%[1]s/metrics, until Ctrl-C; the log: sandboxd log --follow --state %s\n", http, state)

@@ -26,7 +26,11 @@ func (a *app) settings() (*config.Config, error) {
 // the folders that flags give to each, and those packages as they were read.
 // With only set the configuration's other packages are left out.
 func (a *app) packages(b bindings, only bool, paths ...string) (*config.Config, []*tool.Package, error) {
-	c, sources, err := a.read(b, only, paths, nil)
+	c, err := a.entries(only, paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources, err := a.sources(b, c, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,69 +41,73 @@ func (a *app) packages(b bindings, only bool, paths ...string) (*config.Config, 
 		}
 		ps = append(ps, s.Package)
 	}
-	return c, ps, nil
+	return c, ps, distinct(c, ps)
 }
 
-// read is packages for who can go on without a package that cannot be read. known
-// holds packages by source as they were read before: which folders are theirs is
-// still known then. What is read is added to it.
-func (a *app) read(b bindings, only bool, paths []string, known map[string]*tool.Package) (*config.Config, []daemon.Source, error) {
-	flags, err := b.volumes()
-	if err != nil {
-		return nil, nil, err
-	}
+// entries returns the configuration with the packages at the paths in it.
+func (a *app) entries(only bool, paths []string) (*config.Config, error) {
 	c, err := a.settings()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	named, err := a.named(c, paths)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if only {
 		c.Packages = named
 	} else {
 		c.Packages = merged(c.Packages, named)
 	}
+	return c, nil
+}
+
+// sources reads the packages of a configuration and gives them the folders of the
+// flags. What is wrong with one is its own error. known holds packages by source
+// as they were read before, so that it is known whose a flag is, and what is read
+// is added to it; nil: nothing is known.
+func (a *app) sources(b bindings, c *config.Config, known map[string]*tool.Package) ([]daemon.Source, error) {
+	flags, err := b.volumes()
+	if err != nil {
+		return nil, err
+	}
 	sources := make([]daemon.Source, len(c.Packages))
 	ps := make([]*tool.Package, len(c.Packages)) // nil: not known
 	for i, p := range c.Packages {
 		src, err := a.source(p.Source)
-		if sources[i] = (daemon.Source{Package: src, Err: err}); err == nil && known != nil {
-			known[p.Source] = src
-		}
+		sources[i] = daemon.Source{Package: src, Err: err}
 		if ps[i] = src; err != nil {
 			ps[i] = known[p.Source]
+		} else if known != nil {
+			known[p.Source] = src
 		}
 		if err != nil && len(flags) > 0 && ps[i] == nil {
-			return nil, nil, err // whose a flag is cannot be said
+			return nil, err // whose a flag is cannot be said
 		}
 	}
 	if err := handOut(flags, c.Packages, ps); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return c, sources, checkSpecs(c, ps)
-}
-
-// checkSpecs holds what the operator gives the packages against what they
-// request, and their names against each other.
-func checkSpecs(c *config.Config, ps []*tool.Package) error {
-	where := map[string]string{}
-	for i, src := range ps {
-		if src == nil {
+	for i, src := range sources {
+		if src.Err != nil {
 			continue
 		}
-		spec := c.Packages[i]
-		name := host.Name(src, spec)
-		if other, twice := where[name]; twice && other == spec.Source {
-			return fmt.Errorf("package %s: %s is named twice; name it once", name, other)
-		} else if twice {
-			return c.Fault(fmt.Sprintf("packages[%d]", i), fmt.Sprintf("%s and %s are both named %s", other, spec.Source, name), "give one another name with as", nil)
+		if f, ok := errors.AsType[*host.SpecError](host.CheckSpec(src.Package, c.Packages[i])); ok {
+			sources[i].Err = c.Fault(fmt.Sprintf("packages[%d].%s", i, f.Field), f.Problem, f.Mend, f)
 		}
-		where[name] = spec.Source
-		if f, ok := errors.AsType[*host.SpecError](host.CheckSpec(src, spec)); ok {
-			return c.Fault(fmt.Sprintf("packages[%d].%s", i, f.Field), f.Problem, f.Mend, f)
+	}
+	return sources, nil
+}
+
+// distinct refuses two packages of one name.
+func distinct(c *config.Config, ps []*tool.Package) error {
+	where := map[string]string{}
+	for i, src := range ps {
+		source, name := c.Packages[i].Source, host.Name(src, c.Packages[i])
+		if other, twice := where[name]; twice {
+			return c.Fault(fmt.Sprintf("packages[%d]", i), fmt.Sprintf("%s and %s are both named %s", other, source, name), "give one another name with as", nil)
 		}
+		where[name] = source
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ A host of MCP servers starts it so; paths are absolute, because a host has a fol
 // side.
 func (c *serveCmd) Run(a *app) error {
 	a.progress.always(a.stderr)
-	first, known, err := c.first(a)
+	known := map[string]*tool.Package{}
+	first, err := c.first(a, known)
 	if err != nil {
 		return err
 	}
@@ -61,29 +62,42 @@ func (c *serveCmd) Run(a *app) error {
 	return daemon.Run(a.ctx, c.options(a, first, known, reload))
 }
 
-// first reads what is served from the start. A package that is not there is a
-// mistake of who named it.
-func (c *serveCmd) first(a *app) (reading, map[string]*tool.Package, error) {
-	known := map[string]*tool.Package{}
-	conf, sources, err := a.read(c.bindings, false, c.Packages, known)
-	if err == nil {
-		err = c.listen(conf)
+// first reads what is served from the start. A package that is not there, or is
+// named twice, is a mistake of who named it.
+func (c *serveCmd) first(a *app, known map[string]*tool.Package) (r reading, err error) {
+	if r.config, err = c.config(a); err != nil {
+		return reading{}, err
 	}
-	if err == nil && len(conf.Packages) == 0 {
-		err = errors.New("serve: no package; name a folder or a .wasm file, or list packages in the configuration")
+	if len(r.config.Packages) == 0 {
+		return reading{}, errors.New("serve: no package; name a folder or a .wasm file, or list packages in the configuration")
 	}
-	if err != nil {
-		return reading{}, nil, err
+	if r.sources, err = a.sources(c.bindings, r.config, known); err != nil {
+		return reading{}, err
 	}
-	for i, s := range sources {
-		if _, err := os.Stat(conf.Packages[i].Source); err != nil && s.Err != nil {
-			return reading{}, nil, s.Err
+	seen := map[string]bool{}
+	for i, s := range r.sources {
+		spec := r.config.Packages[i]
+		if seen[spec.Source+"\x00"+spec.As] {
+			return reading{}, fmt.Errorf("serve: %s is named twice; name it once", spec.Source)
+		}
+		seen[spec.Source+"\x00"+spec.As] = true
+		if _, err := os.Stat(spec.Source); err != nil && s.Err != nil {
+			return reading{}, s.Err
 		}
 		if s.Err == nil {
 			a.warn(s.Package)
 		}
 	}
-	return reading{conf, sources}, known, nil
+	return r, nil
+}
+
+// config reads the configuration with the command line in it.
+func (c *serveCmd) config(a *app) (*config.Config, error) {
+	conf, err := a.entries(false, c.Packages)
+	if err != nil {
+		return nil, err
+	}
+	return conf, c.listen(conf)
 }
 
 // hangups returns a channel of the signals that ask for a reload.
@@ -119,16 +133,18 @@ func (c *serveCmd) listen(conf *config.Config) error {
 func (c *serveCmd) options(a *app, first reading, known map[string]*tool.Package, reload <-chan os.Signal) daemon.Options {
 	next := &first
 	o := daemon.Options{
-		Read: func() (*config.Config, []daemon.Source, error) {
+		Config: func() (*config.Config, error) {
+			if next != nil {
+				return next.config, nil
+			}
+			return c.config(a)
+		},
+		Sources: func(conf *config.Config) ([]daemon.Source, error) {
 			if r := next; r != nil {
 				next = nil
-				return r.config, r.sources, nil
+				return r.sources, nil
 			}
-			conf, sources, err := a.read(c.bindings, false, c.Packages, known)
-			if err != nil {
-				return nil, nil, err
-			}
-			return conf, sources, c.listen(conf)
+			return a.sources(c.bindings, conf, known)
 		},
 		Source: a.source, State: a.state, Cache: a.cache, Reload: reload,
 		TrustChanges: c.TrustChanges, HTTP: c.HTTP != "" || !c.Stdio,

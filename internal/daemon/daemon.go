@@ -31,9 +31,11 @@ import (
 
 // Options of [Run].
 type Options struct {
-	// Read reads the configuration and the packages that it names, in its order,
-	// for the start and for each reload.
-	Read func() (*config.Config, []Source, error)
+	// Config reads the configuration, for the start and for each reload.
+	Config func() (*config.Config, error)
+	// Sources reads the packages of a configuration, in its order, and may change
+	// what they are given. An error is of the configuration as a whole.
+	Sources func(*config.Config) ([]Source, error)
 	// Source reads the package at a path, built first where it has a source: for
 	// processes that attach.
 	Source       func(path string) (*tool.Package, error)
@@ -86,7 +88,10 @@ type daemon struct {
 	server  *mcpserver.Server
 	pool    *pool
 	state   atomic.Int32
-	grace   atomic.Int64 // nanoseconds
+	grace   atomic.Int64             // nanoseconds
+	absent  atomic.Int32             // packages of the configuration that are not served
+	folders atomic.Pointer[[]string] // of packages, that are watched
+	asked   atomic.Bool              // a reload that is to come was asked for
 	auth    atomic.Pointer[[]config.Principal]
 
 	inForce *config.Config // what the daemon was started with: some of it stays
@@ -94,7 +99,6 @@ type daemon struct {
 	reloading sync.Mutex // held while what is below changes
 	config    *config.Config
 	serving   []*entry
-	absent    int            // packages of the configuration that are not served
 	refused   bool           // the last try to reload was
 	closing   sync.WaitGroup // packages that are let go of
 }
@@ -127,7 +131,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c, sources, err := o.Read()
+	c, err := o.Config()
+	if err != nil {
+		return err
+	}
+	sources, err := o.Sources(c)
 	if err != nil {
 		return err
 	}
@@ -212,10 +220,7 @@ func (d *daemon) open(c *config.Config) (err error) {
 func (d *daemon) start(sources []Source) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	plan, err := d.plan(d.config, sources, nil)
-	if err != nil {
-		return err
-	}
+	plan := d.plan(d.config, sources, nil)
 	if d.told.Err() != nil { // before anything could be served
 		d.drop(plan.fresh)
 		return nil
@@ -226,7 +231,7 @@ func (d *daemon) start(sources []Source) error {
 	for _, f := range plan.failed {
 		d.Logger.Error("package is not served", "package", f.spec.Source, "error", f.err)
 	}
-	d.warnOpen(d.config)
+	d.tellOpen(slog.LevelInfo)
 	if err := d.apply(d.config, plan); err != nil {
 		return err
 	}

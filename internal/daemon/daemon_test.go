@@ -100,7 +100,7 @@ func TestStartRefused(t *testing.T) {
 	o := newRig(t)
 	o.configure("packages: [{source: " + r.path("a") + "}]\nlisten: {http: " + strings.TrimPrefix(r.url, "http://") + "}\n")
 	options := o.options()
-	options.Read = o.read(func(*config.Config) {})
+	options.Config = o.read(func(*config.Config) {})
 	if err := o.start(options).end(); err == nil {
 		t.Error("an address in use is taken")
 	}
@@ -120,7 +120,7 @@ func TestTokens(t *testing.T) {
 	r.configure(fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%x\"}]\n", hash))
 	o := r.options()
 	var metricsURL string
-	o.Read = r.read(func(c *config.Config) { c.Listen.HTTP, c.Listen.Metrics = "127.0.0.1:0", "localhost:0" })
+	o.Config = r.read(func(c *config.Config) { c.Listen.HTTP, c.Listen.Metrics = "127.0.0.1:0", "localhost:0" })
 	o.Started = func(_, metrics string) { metricsURL = "http://" + metrics }
 	r.start(o)
 	for path, want := range map[string]int{"/metrics": http.StatusNotFound, "/healthz": http.StatusOK, "/readyz": http.StatusOK} {
@@ -225,12 +225,12 @@ func TestStdio(t *testing.T) {
 	r := newRig(t)
 	writePackage(t, r.path("a"), "a", w.Say(1))
 	o := daemon.Options{
-		Read: func() (*config.Config, []daemon.Source, error) {
+		Config: func() (*config.Config, error) {
 			c := config.Default()
 			c.Packages = []config.Package{{Source: r.path("a")}}
-			return c, sources(c), nil
+			return c, nil
 		},
-		Source: source, State: r.state, Cache: cache,
+		Sources: sources, Source: source, State: r.state, Cache: cache,
 	}
 	client, server := newPipes()
 	o.Stdio = &daemon.Stdio{In: server.in, Out: server.out}

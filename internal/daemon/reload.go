@@ -38,12 +38,9 @@ func (p *plan) errors() []error {
 }
 
 // plan loads what the configuration names and what is not served the same way
-// already. Packages that cannot be told apart are an error: nothing is loaded
-// then.
-func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) (*plan, error) {
-	if err := distinct(c.Packages, sources); err != nil {
-		return nil, err
-	}
+// already. What is wrong with a package is its own failure: its files are not the
+// operator's. Of two of one name, the second fails.
+func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) *plan {
 	found := make([]*entry, len(sources))
 	failed := make([]error, len(sources))
 	var work errgroup.Group
@@ -69,7 +66,14 @@ func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) (*pl
 	}
 	work.Wait() // its functions return no error
 	p := &plan{}
+	var twice []*entry
 	for i, e := range found {
+		if failed[i] == nil {
+			if at := slices.IndexFunc(p.entries, func(o *entry) bool { return o.name == e.name }); at >= 0 {
+				failed[i] = sameName(e.name, p.entries[at].spec.Source, e.spec.Source)
+				twice = append(twice, e)
+			}
+		}
 		if failed[i] != nil {
 			p.failed = append(p.failed, failure{c.Packages[i], failed[i]})
 			continue
@@ -79,7 +83,12 @@ func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) (*pl
 			p.fresh = append(p.fresh, e)
 		}
 	}
-	return p, nil
+	d.drop(slices.DeleteFunc(twice, func(e *entry) bool { return slices.Contains(serving, e) }))
+	return p
+}
+
+func sameName(name, first, second string) error {
+	return fmt.Errorf("package %s: %s and %s both have this name; give one another with as: in the configuration", name, first, second)
 }
 
 // distinct refuses two packages of one name.
@@ -91,7 +100,7 @@ func distinct(specs []config.Package, sources []Source) error {
 		}
 		name := host.Name(src.Package, specs[i])
 		if other, twice := where[name]; twice {
-			return fmt.Errorf("package %s: %s and %s both have this name; give one another with as: in the configuration", name, other, specs[i].Source)
+			return sameName(name, other, specs[i].Source)
 		}
 		where[name] = specs[i].Source
 	}
@@ -123,9 +132,9 @@ func (d *daemon) apply(c *config.Config, p *plan) error {
 	}
 	d.tell(p)
 	d.serving, d.config = p.entries, c
-	d.absent = len(c.Packages) - len(p.entries)
-	d.metrics.NotServed(d.absent)
-	d.auth.Store(&c.Principals)
+	absent := len(c.Packages) - len(p.entries)
+	d.absent.Store(int32(absent))
+	d.metrics.NotServed(absent)
 	d.grace.Store(int64(c.Grace))
 	d.drop(gone)
 	return nil
@@ -186,30 +195,52 @@ func (d *daemon) reload(asked bool) {
 	d.Logger.Info("configuration and packages are taken", "packages", len(d.serving))
 }
 
-// warnOpen says when anybody may call: at the start, and when the principals go.
-func (d *daemon) warnOpen(c *config.Config) {
-	before := d.state.Load() == int32(starting) || len(d.config.Principals) > 0
-	if d.HTTP && before && len(c.Principals) == 0 {
-		level := slog.LevelInfo
-		if d.state.Load() != int32(starting) || c.Listen.WithoutAuthentication {
-			level = slog.LevelWarn
-		}
-		d.Logger.Log(d.life, level, "nobody has to authenticate: whoever reaches the address may call", "address", c.Listen.HTTP)
+// principals takes the principals of a changed configuration at once: who may
+// call no more must not wait for packages to be loaded. What is wrong with the
+// configuration is told by the reload that follows.
+func (d *daemon) principals() {
+	if c, err := d.Config(); err == nil && d.guarded(c) == nil {
+		d.admit(c)
 	}
 }
 
+// admit lets the principals of a configuration call, and nobody else.
+func (d *daemon) admit(c *config.Config) {
+	before := *d.auth.Swap(&c.Principals)
+	if reflect.DeepEqual(before, c.Principals) {
+		return
+	}
+	d.Logger.Info("principals are taken", "principals", len(c.Principals))
+	if len(c.Principals) == 0 {
+		d.tellOpen(slog.LevelWarn)
+	}
+}
+
+// tellOpen says that anybody may call, where that is so.
+func (d *daemon) tellOpen(level slog.Level) {
+	if !d.HTTP || len(*d.auth.Load()) > 0 {
+		return
+	}
+	if d.inForce.Listen.WithoutAuthentication {
+		level = slog.LevelWarn
+	}
+	d.Logger.Log(d.life, level, "nobody has to authenticate: whoever reaches the address may call", "address", d.inForce.Listen.HTTP)
+}
+
 func (d *daemon) tryReload() (changed bool, err error) {
-	c, sources, err := d.Read()
+	c, err := d.Config()
 	if err != nil {
 		return false, err
 	}
 	if err := d.guarded(c); err != nil {
 		return false, err
 	}
-	p, err := d.plan(c, sources, d.serving)
+	d.admit(c)
+	sources, err := d.Sources(c)
 	if err != nil {
 		return false, err
 	}
+	p := d.plan(c, sources, d.serving)
 	if err := d.keep(p); err != nil {
 		d.drop(p.fresh)
 		return false, err
@@ -218,7 +249,6 @@ func (d *daemon) tryReload() (changed bool, err error) {
 		d.Logger.Warn("changed settings take effect at the next start", "settings", fixed)
 	}
 	c.Listen = d.config.Listen // what it listens on, still
-	d.warnOpen(c)
 	changed = !slices.Equal(p.entries, d.serving) || !reflect.DeepEqual(c, d.config)
 	return changed, d.apply(c, p)
 }
@@ -243,7 +273,7 @@ func (d *daemon) keep(p *plan) error {
 // guarded refuses a configuration whose principals would leave the addresses
 // that the daemon listens on, until its next start, open to everybody.
 func (d *daemon) guarded(c *config.Config) error {
-	old := d.config.Listen
+	old := d.inForce.Listen
 	for _, addr := range []string{old.HTTP, old.Metrics} {
 		if !d.HTTP || addr == "" {
 			continue

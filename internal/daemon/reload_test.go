@@ -144,7 +144,7 @@ func TestReloadKeepsGuard(t *testing.T) {
 	guarded := fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%064x\"}]\n", 1)
 	r.configure(guarded)
 	o := r.options()
-	o.Read = r.read(func(c *config.Config) {
+	o.Config = r.read(func(c *config.Config) {
 		c.Listen.HTTP = "0.0.0.0:0"
 		if len(c.Principals) == 0 {
 			c.Listen.HTTP = "127.0.0.1:0"
@@ -210,5 +210,42 @@ func TestRebinding(t *testing.T) {
 				t.Errorf("%s of %s: status %d", path, host, status)
 			}
 		}
+	}
+}
+
+// Whatever an author writes into the manifest of a package that is served, what
+// the operator changes is taken, and the others are served after a restart.
+func TestAuthorHoldsUpNothing(t *testing.T) {
+	for name, edit := range map[string]func(manifest string) string{
+		"another's name": func(m string) string { return strings.Replace(m, "name: b\n", "name: a\n", 1) },
+		"no such volume": func(m string) string { return strings.Replace(m, "name: data", "name: other", 1) },
+		"not a manifest": func(string) string { return "broken: [" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			writePackage(t, r.path("b"), "b", w.Say(1))
+			writePackage(t, r.path("a"), "a", w.Say(1))
+			token, hash, err := config.NewToken()
+			if err != nil {
+				t.Fatal(err)
+			}
+			packages := "packages: [{source: ./b, volumes: {data: {managed: shared}}}, {source: ./a}]\n"
+			r.configure(packages + fmt.Sprintf("principals: [{name: alice, token: \"sha256:%x\"}]\n", hash))
+			r.start(r.options())
+			write(t, r.path("b/tool.yaml"), edit(fmt.Sprintf(manifest, "b")))
+			r.configure(packages + fmt.Sprintf("principals: [{name: alice, token: \"sha256:%064x\"}]\n", 1))
+			r.eventually("the token is withdrawn", func() bool {
+				status, _ := r.get("/metrics", "Authorization", "Bearer "+token)
+				return status == http.StatusUnauthorized
+			})
+			if err := r.end(); err != nil {
+				t.Error(err)
+			}
+			r.configure(packages)
+			r.start(r.options())
+			if got := r.tools(r.connect("")); got != "a_look a_save" {
+				t.Errorf("after a restart: %s", got)
+			}
+		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
+	"github.com/sandboxd/sandboxd/internal/host"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -127,29 +128,32 @@ func (r *rig) configure(text string) { write(r.t, r.path("sandboxd.yaml"), text)
 func source(path string) (*tool.Package, error) { return tool.Load(path, nil) }
 
 // sources reads the packages of a configuration.
-func sources(c *config.Config) (out []daemon.Source) {
+func sources(c *config.Config) (out []daemon.Source, err error) {
 	for _, p := range c.Packages {
 		src, err := source(p.Source)
+		if err == nil {
+			err = host.CheckSpec(src, p)
+		}
 		out = append(out, daemon.Source{Package: src, Err: err})
 	}
-	return out
+	return out, nil
 }
 
 // read returns what reads the configuration file, changed as told.
-func (r *rig) read(change func(*config.Config)) func() (*config.Config, []daemon.Source, error) {
-	return func() (*config.Config, []daemon.Source, error) {
+func (r *rig) read(change func(*config.Config)) func() (*config.Config, error) {
+	return func() (*config.Config, error) {
 		c, err := config.Load(r.path("sandboxd.yaml"))
-		if err != nil {
-			return nil, nil, err
+		if err == nil {
+			change(c)
 		}
-		change(c)
-		return c, sources(c), nil
+		return c, err
 	}
 }
 
 func (r *rig) options() daemon.Options {
 	return daemon.Options{
-		Read:    r.read(func(c *config.Config) { c.Listen.HTTP = "127.0.0.1:0" }),
+		Config:  r.read(func(c *config.Config) { c.Listen.HTTP = "127.0.0.1:0" }),
+		Sources: sources,
 		Source:  source,
 		State:   r.state,
 		Cache:   cache,

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -26,7 +27,8 @@ const (
 const retry = 30 * time.Second
 
 // watch reloads when it is told to, and when the configuration, a package or an
-// approval has changed on disk.
+// approval has changed on disk. Packages are loaded beside it: it goes on to see
+// what changes meanwhile.
 func (d *daemon) watch() {
 	var events chan fsnotify.Event
 	var faults chan error
@@ -38,56 +40,87 @@ func (d *daemon) watch() {
 		events, faults = w.Events, w.Errors
 	}
 	watched := d.watchAll(w, nil)
-	changed := time.NewTimer(0)
-	changed.Stop()
-	again := time.NewTicker(retry)
-	defer again.Stop()
-	var first time.Time // of the changes that were not read yet; zero: there are none
+	reload := make(chan struct{}, 1)
+	var loading sync.WaitGroup
+	defer loading.Wait()
+	defer close(reload)
+	loading.Go(func() {
+		for range reload {
+			d.reload(d.asked.Swap(false))
+			watched = d.watchAll(w, watched)
+		}
+	})
+	changes := newChanges()
+	defer changes.stop()
 	for {
-		asked := false
 		select {
 		case <-d.told.Done():
 			return
 		case <-d.Reload:
-			asked = true
+			d.asked.Store(true)
 		case e := <-events:
 			if d.concerns(e) {
-				if first.IsZero() {
-					first = time.Now()
-				}
-				changed.Reset(min(settle, time.Until(first.Add(mostUnsettled))))
+				changes.note()
 			}
 			continue
 		case err := <-faults:
 			// Events were lost, so anything may have changed.
 			d.Logger.Warn("watching files", "error", err)
-		case <-changed.C:
-		case <-again.C:
-			if !d.lacks() {
+		case <-changes.settled.C:
+		case <-changes.retry.C:
+			if d.absent.Load() == 0 {
 				continue
 			}
 		}
-		first = time.Time{}
-		changed.Stop()
-		d.reload(asked)
-		watched = d.watchAll(w, watched)
+		changes.taken()
+		d.principals()
+		select {
+		case reload <- struct{}{}:
+		default: // one is to come
+		}
 	}
 }
 
-// lacks reports whether a package of the configuration is not served.
-func (d *daemon) lacks() bool {
-	d.reloading.Lock()
-	defer d.reloading.Unlock()
-	return d.absent > 0
+// changes says when files that change are to be read.
+type changes struct {
+	settled *time.Timer
+	retry   *time.Ticker
+	first   time.Time // of the changes that were not read yet; zero: there are none
+}
+
+func newChanges() *changes {
+	c := &changes{settled: time.NewTimer(settle), retry: time.NewTicker(retry)}
+	c.settled.Stop()
+	return c
+}
+
+// note takes a change into account.
+func (c *changes) note() {
+	if c.first.IsZero() {
+		c.first = time.Now()
+	}
+	c.settled.Reset(min(settle, time.Until(c.first.Add(mostUnsettled))))
+}
+
+// taken forgets the changes so far.
+func (c *changes) taken() {
+	c.first = time.Time{}
+	c.settled.Stop()
+}
+
+func (c *changes) stop() {
+	c.settled.Stop()
+	c.retry.Stop()
 }
 
 // watchAll watches the folders of all files that matter, and no others any
 // more. Folders, because a file that is replaced takes its watch with it.
 func (d *daemon) watchAll(w *fsnotify.Watcher, before []string) (watched []string) {
+	folders := d.watchedFolders()
 	if w == nil {
 		return nil
 	}
-	for _, dir := range d.watchedFolders() {
+	for _, dir := range folders {
 		if slices.Contains(watched, dir) {
 			continue
 		}
@@ -113,7 +146,9 @@ func (d *daemon) watchedFolders() []string {
 	for _, f := range d.Watch {
 		dirs = append(dirs, filepath.Dir(f))
 	}
-	return append(dirs, d.packageFolders()...)
+	packages := d.packageFolders()
+	d.folders.Store(&packages)
+	return append(dirs, packages...)
 }
 
 func (d *daemon) packageFolders() []string {
@@ -148,7 +183,7 @@ func (d *daemon) concerns(e fsnotify.Event) bool {
 	}
 	switch filepath.Ext(name) {
 	case ".wasm", ".yaml", ".go":
-		return slices.Contains(d.packageFolders(), dir)
+		return slices.Contains(*d.folders.Load(), dir)
 	}
 	return false
 }
