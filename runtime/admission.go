@@ -30,7 +30,9 @@ func (e *BusyError) Unwrap() error { return ErrBusy }
 
 // gate admits calls to what they share: so many at once, with so much memory
 // together. Others wait, first come first served, so that no call is overtaken
-// for ever by smaller ones.
+// for ever by smaller ones. A principal besides LocalPrincipal has at most half
+// of it: those of its calls that wait for its others do not hold up anybody
+// else's.
 type gate struct {
 	scope  string
 	limits CallLimits
@@ -39,50 +41,60 @@ type gate struct {
 	running int
 	memory  int64
 	queue   []*ticket
-	mean    time.Duration // how long a call was in lately, a moving average
+	shares  map[string]*share // by principal, of those who have calls here
+	mean    time.Duration     // how long a call was in lately, a moving average
+}
+
+// share is what the calls of one principal have of a gate.
+type share struct {
+	running int
+	memory  int64
+	waiting int
 }
 
 // ticket is a call that waits. Its channel is closed when it is admitted.
 type ticket struct {
-	memory   int64
-	admitted chan struct{}
+	principal string
+	memory    int64
+	admitted  chan struct{}
 }
 
-// enter waits until a call that may use so much memory is admitted, and returns
-// what to do once when it has ended. It returns a [*BusyError] where too many
-// wait already or the call waited too long, and the cause of ctx when that ends
-// first.
-func (g *gate) enter(ctx context.Context, memory int64) (leave func(), err error) {
+// enter waits until a principal's call that may use so much memory is admitted,
+// and returns what to do once when it has ended. It returns a [*BusyError] where
+// too many wait already or the call waited too long, and the cause of ctx when
+// that ends first.
+func (g *gate) enter(ctx context.Context, principal string, memory int64) (leave func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	t, err := g.queued(memory)
+	t, err := g.queued(principal, memory)
 	if err != nil {
 		return nil, err
 	}
 	if t.isIn() {
-		return g.leaver(memory), nil
+		return g.leaver(t), nil
 	}
 	timer := time.NewTimer(g.limits.Wait)
 	defer timer.Stop()
 	select {
 	case <-t.admitted:
-		return g.leaver(memory), nil
+		return g.leaver(t), nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-timer.C:
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(g.queue, t); i >= 0 {
-		g.queue = slices.Delete(g.queue, i, i+1)
+	switch {
+	case !t.isIn():
+		g.forget(t)
 		if err == nil {
-			err = g.busy()
+			err = g.busy(principal)
 		}
-	} else if err == nil {
-		return g.leaver(memory), nil // admitted in the last moment
-	} else {
-		g.running, g.memory = g.running-1, g.memory-memory
+	case err == nil:
+		return g.leaver(t), nil // admitted in the last moment
+	default:
+		g.release(t)
 	}
 	g.admit()
 	return nil, err
@@ -98,48 +110,126 @@ func (t *ticket) isIn() bool {
 }
 
 // queued returns the call's ticket: admitted already where there is room.
-func (g *gate) queued(memory int64) (*ticket, error) {
+func (g *gate) queued(principal string, memory int64) (*ticket, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if (len(g.queue) > 0 || !g.fits(memory)) && len(g.queue) >= g.limits.Waiting {
-		return nil, g.busy()
-	}
-	t := &ticket{memory: memory, admitted: make(chan struct{})}
+	t := &ticket{principal: principal, memory: memory, admitted: make(chan struct{})}
 	g.queue = append(g.queue, t)
+	s := g.share(principal)
+	s.waiting++
 	g.admit()
+	if !t.isIn() && (len(g.queue) > g.limits.Waiting || limited(principal) && s.waiting > half(g.limits.Waiting)) {
+		g.forget(t)
+		return nil, g.busy(principal)
+	}
 	return t, nil
 }
+
+// share returns what the principal has. The caller holds the lock.
+func (g *gate) share(principal string) *share {
+	s := g.shares[principal]
+	if s == nil {
+		if g.shares == nil {
+			g.shares = map[string]*share{}
+		}
+		s = &share{}
+		g.shares[principal] = s
+	}
+	return s
+}
+
+// limited reports whether a principal is kept to its share. LocalPrincipal is
+// not: where it calls there is one user, or it is the operator.
+func limited(principal string) bool { return principal != LocalPrincipal }
+
+// half returns how many of so many places one principal may have.
+func half(places int) int { return max(places/2, 1) }
 
 func (g *gate) fits(memory int64) bool {
 	return g.running < g.limits.Calls && memory <= g.limits.Memory-g.memory
 }
 
-// admit lets in those at the head of the queue for whom there is room. The
-// caller holds the lock.
+// atShare reports whether the call has to wait for others of its principal. The
+// only one of a principal has not, however large it is: it could never run.
+func (g *gate) atShare(t *ticket) bool {
+	s := g.share(t.principal)
+	if !limited(t.principal) || s.running == 0 {
+		return false
+	}
+	return s.running >= half(g.limits.Calls) || t.memory > g.limits.Memory/2-s.memory
+}
+
+// admit lets in those for whom there is room, in the order in which they came.
+// It passes over those who wait for others of their principal, and stops at the
+// first who waits for room. The caller holds the lock.
 func (g *gate) admit() {
-	for len(g.queue) > 0 && g.fits(g.queue[0].memory) {
-		t := g.queue[0]
-		g.queue = slices.Delete(g.queue, 0, 1)
-		g.running, g.memory = g.running+1, g.memory+t.memory
-		close(t.admitted)
+	passed := map[string]bool{} // principals
+	for i := 0; i < len(g.queue); {
+		t := g.queue[i]
+		switch {
+		case passed[t.principal] || g.atShare(t):
+			passed[t.principal] = true
+			i++
+		case !g.fits(t.memory):
+			return
+		default:
+			g.take(i)
+		}
 	}
 }
 
-func (g *gate) leaver(memory int64) func() {
+// take lets in one of the queue. The caller holds the lock.
+func (g *gate) take(i int) {
+	t := g.queue[i]
+	g.queue = slices.Delete(g.queue, i, i+1)
+	g.running, g.memory = g.running+1, g.memory+t.memory
+	s := g.share(t.principal)
+	s.waiting, s.running, s.memory = s.waiting-1, s.running+1, s.memory+t.memory
+	close(t.admitted)
+}
+
+// forget takes one that waits out of the queue. The caller holds the lock.
+func (g *gate) forget(t *ticket) {
+	i := slices.Index(g.queue, t)
+	g.queue = slices.Delete(g.queue, i, i+1)
+	g.share(t.principal).waiting--
+	g.drop(t.principal)
+}
+
+// release gives back what one that is in has. The caller holds the lock.
+func (g *gate) release(t *ticket) {
+	g.running, g.memory = g.running-1, g.memory-t.memory
+	s := g.share(t.principal)
+	s.running, s.memory = s.running-1, s.memory-t.memory
+	g.drop(t.principal)
+}
+
+// drop forgets a principal that has no calls here. The caller holds the lock.
+func (g *gate) drop(principal string) {
+	if *g.shares[principal] == (share{}) {
+		delete(g.shares, principal)
+	}
+}
+
+func (g *gate) leaver(t *ticket) func() {
 	began := time.Now()
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.running, g.memory = g.running-1, g.memory-memory
+		g.release(t)
 		g.mean += (time.Since(began) - g.mean) / 8
 		g.admit()
 	}
 }
 
-// busy returns the error of a call that is turned away: by when, at the pace of
-// late, those before it will have been served. The caller holds the lock.
-func (g *gate) busy() *BusyError {
+// busy returns the error of a principal's call that is turned away: by when, at
+// the pace of late, those before it will have been served. The caller holds the
+// lock.
+func (g *gate) busy(principal string) *BusyError {
 	after := g.mean * time.Duration(len(g.queue)+1) / time.Duration(g.limits.Calls)
+	if s := g.shares[principal]; s != nil && limited(principal) {
+		after = max(after, g.mean*time.Duration(s.waiting+1)/time.Duration(half(g.limits.Calls)))
+	}
 	after = min(max(after, time.Second), time.Minute)
 	return &BusyError{Scope: g.scope, RetryAfter: (after + time.Second - 1).Truncate(time.Second)}
 }
@@ -178,19 +268,19 @@ func (p *Package) begin(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// admit waits until the call may run: first for its package's other calls, so
-// that of one package no more wait for the engine's than may run.
-func (p *Package) admit(ctx context.Context) (leave func(), err error) {
+// admit waits until the principal's call may run: first for its package's other
+// calls, so that of one package no more wait for the engine's than may run.
+func (p *Package) admit(ctx context.Context, principal string) (leave func(), err error) {
 	ctx, unhook := p.running.waiting(ctx)
 	defer unhook()
 	ctx, unhookEngine := p.engine.running.waiting(ctx)
 	defer unhookEngine()
 	memory := footprint(p.source.Manifest.Limits)
-	leavePackage, err := p.gate.enter(ctx, memory)
+	leavePackage, err := p.gate.enter(ctx, principal, memory)
 	if err != nil {
 		return nil, err
 	}
-	leaveEngine, err := p.engine.gate.enter(ctx, memory)
+	leaveEngine, err := p.engine.gate.enter(ctx, principal, memory)
 	if err != nil {
 		leavePackage()
 		return nil, err

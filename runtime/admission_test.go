@@ -3,95 +3,15 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	goruntime "runtime"
-	"sync"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
-
-// TestGateAdmitsInOrder: whatever comes, leaves and gives up, what is in keeps
-// to the limits, nobody is overtaken, and nobody waits for whom there is room.
-func TestGateAdmitsInOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := &gate{limits: CallLimits{
-			Calls:   rapid.IntRange(1, 4).Draw(t, "running"),
-			Waiting: rapid.IntRange(1, 6).Draw(t, "waiting"),
-			Memory:  rapid.Int64Range(10, 30).Draw(t, "memory"),
-		}}
-		var in, waits []*ticket
-		t.Repeat(map[string]func(*rapid.T){
-			"come": func(t *rapid.T) {
-				memory := rapid.Int64Range(1, 10).Draw(t, "memory of the call")
-				if k, err := g.queued(memory); err == nil {
-					waits = append(waits, k)
-				} else if len(waits) < g.limits.Waiting || !errors.Is(err, ErrBusy) {
-					t.Fatalf("turned away with %d waiting: %v", len(waits), err)
-				}
-			},
-			"leave": func(t *rapid.T) {
-				if len(in) == 0 {
-					t.Skip("nobody is in")
-				}
-				i := rapid.IntRange(0, len(in)-1).Draw(t, "who leaves")
-				g.leaver(in[i].memory)()
-				in = append(in[:i:i], in[i+1:]...)
-			},
-			"": func(t *rapid.T) {
-				for len(waits) > 0 && waits[0].isIn() {
-					in, waits = append(in, waits[0]), waits[1:]
-				}
-				var memory int64
-				for _, k := range in {
-					memory += k.memory
-				}
-				for _, k := range waits {
-					if k.isIn() {
-						t.Fatal("a call was overtaken")
-					}
-				}
-				if len(in) != g.running || memory != g.memory || len(waits) != len(g.queue) {
-					t.Fatalf("counts %d calls, %d bytes, %d waiting; are %d, %d, %d", g.running, g.memory, len(g.queue), len(in), memory, len(waits))
-				}
-				if len(in) > g.limits.Calls || memory > g.limits.Memory || len(waits) > g.limits.Waiting {
-					t.Fatalf("over the limits: %d calls, %d bytes, %d waiting", len(in), memory, len(waits))
-				}
-				if len(waits) > 0 && g.fits(waits[0].memory) {
-					t.Fatal("the first waits for whom there is room")
-				}
-			},
-		})
-	})
-}
-
-// TestGateForgetsNobody: callers that give up at any moment leave their place.
-func TestGateForgetsNobody(t *testing.T) {
-	g := &gate{limits: CallLimits{Calls: 3, Waiting: 40, Memory: 20, Wait: time.Minute}}
-	var wg sync.WaitGroup
-	for i := range 50 {
-		wg.Go(func() {
-			for j := range 20 {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Duration((i*j)%7)*100*time.Microsecond)
-				if leave, err := g.enter(ctx, int64(1+(i+j)%15)); err == nil {
-					goruntime.Gosched()
-					leave()
-				} else if !errors.Is(err, ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
-	if g.running != 0 || g.memory != 0 || len(g.queue) != 0 {
-		t.Errorf("left: %d calls, %d bytes, %d waiting", g.running, g.memory, len(g.queue))
-	}
-}
 
 // stalling returns an engine whose guests made by stalls say on began that they
 // run, and then wait for release.
@@ -137,9 +57,11 @@ func mustLoad(t *testing.T, e *Engine, p *tool.Package, b Binding) *Package {
 }
 
 // calls calls the package's tool in the background.
-func calls(ctx context.Context, p *Package) <-chan *Result {
+func calls(ctx context.Context, p *Package) <-chan *Result { return callsAs(ctx, p, LocalPrincipal) }
+
+func callsAs(ctx context.Context, p *Package, principal string) <-chan *Result {
 	ended := make(chan *Result, 1)
-	go func() { ended <- p.Call(ctx, Request{Tool: "t"}) }()
+	go func() { ended <- p.Call(ctx, Request{Tool: "t", Principal: principal}) }()
 	return ended
 }
 
@@ -250,6 +172,67 @@ func TestEngineWideLimits(t *testing.T) {
 		if r := two.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
 			t.Errorf("%s: afterwards: %s, %v", name, r.Outcome, r.Err)
 		}
+	}
+}
+
+// TestNoPrincipalTakesAllPlaces: of one package, or of the engine by calls of
+// several; of the calls, of the memory, and of the places to wait.
+func TestNoPrincipalTakesAllPlaces(t *testing.T) {
+	two := footprint(stalls().Manifest.Limits) * 2
+	for name, limits := range map[string]CallLimits{
+		"calls":  {Calls: 2, Waiting: 2, Wait: time.Minute},
+		"memory": {Memory: two, Waiting: 2, Wait: time.Minute},
+	} {
+		for scope, packages := range map[string]int{"package": 1, "host": 3} {
+			t.Run(name+" of the "+scope, func(t *testing.T) {
+				var o Options
+				var b Binding
+				if scope == "host" {
+					o.Limits = limits
+				} else {
+					b.Limits = limits
+				}
+				e, began, release := stalling(t, o)
+				var loaded []*Package
+				for i := range packages {
+					b.As = fmt.Sprint("p", i)
+					loaded = append(loaded, mustLoad(t, e, stalls(), b))
+				}
+				at := func(i int) *Package { return loaded[i%packages] }
+				crowded := e.gate
+				if scope == "package" {
+					crowded = at(0).gate
+				}
+				all := []<-chan *Result{callsAs(t.Context(), at(0), "alice")}
+				<-began
+				all = append(all, callsAs(t.Context(), at(1), "alice"))
+				queues(crowded, 1)
+				if r := at(2).Call(t.Context(), Request{Tool: "t", Principal: "alice"}); r.Outcome != Limit || !errors.Is(r.Err, ErrBusy) {
+					t.Errorf("alice's third: %s, %v", r.Outcome, r.Err)
+				}
+				all = append(all, callsAs(t.Context(), at(2), "bob"))
+				<-began // beside alice's
+				all = append(all, callsAs(t.Context(), at(2), "bob"))
+				queues(crowded, 2)
+				close(release)
+				for i, c := range all {
+					if r := <-c; r.Outcome != OK {
+						t.Errorf("call %d: %s, %v", i, r.Outcome, r.Err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestALargeCallRunsAlone, though it takes more than a principal's half.
+func TestALargeCallRunsAlone(t *testing.T) {
+	p := pack(command("", "", nil), tool.Command, readOnly)
+	limits := CallLimits{Calls: 1, Memory: footprint(p.Manifest.Limits)}
+	e, _, _ := stalling(t, Options{Limits: limits})
+	loaded := mustLoad(t, e, p, Binding{Limits: limits})
+	if r := loaded.Call(t.Context(), Request{Tool: "t", Principal: "alice"}); r.Outcome != OK {
+		t.Errorf("%s, %v", r.Outcome, r.Err)
 	}
 }
 

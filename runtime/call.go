@@ -86,7 +86,7 @@ func (p *Package) judged(ctx context.Context, w *reporter, r Request, closed err
 		return ended(Refused, closed)
 	}
 	began := time.Now()
-	leave, err := p.admit(ctx)
+	leave, err := p.admit(ctx, r.Principal)
 	waited := time.Since(began)
 	if err != nil {
 		result = unadmitted(err)

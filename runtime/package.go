@@ -113,10 +113,12 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	}
 	phase = "schemas"
 	p.tools = toolsOf(b, src.Manifest.Requests, definitions)
-	for _, t := range p.tools {
-		if t.Schemas, err = tool.NewSchemas(t.Definition); err != nil {
-			return p, err
-		}
+	schemas, err := tool.NewSchemas(definitions)
+	if err != nil {
+		return p, err
+	}
+	for i, t := range p.tools {
+		t.Schemas = schemas[i]
 	}
 	return p, nil
 }

@@ -286,8 +286,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// number reads a number. Integers are judged exactly as far as 64 bits reach,
-// others as 64-bit floats; what a float cannot hold is an error.
+// number reads a number, exactly; what is out of the range of floats is an error.
 func (r *strictReader) number(at *spot) (any, *fault) {
 	start := r.at
 	for r.at < len(r.in) && strings.IndexByte("+-.0123456789eE", r.in[r.at]) >= 0 {
@@ -295,15 +294,10 @@ func (r *strictReader) number(at *spot) (any, *fault) {
 	}
 	s := string(r.in[start:r.at])
 	r.out = append(r.out, s...)
-	if len(s) <= 20 && !strings.ContainsAny(s, ".eE") {
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-			return i, nil
-		}
-		if u, err := strconv.ParseUint(s, 10, 64); err == nil {
-			return u, nil
-		}
+	if len(s) <= smallDigits && !strings.ContainsAny(s, ".eE") {
+		return newNumber(s), nil
 	}
-	digits, tiny := shape(s)
+	digits, tiny := extent(s)
 	if digits > exactDigits {
 		if r.long++; r.long > maxLongNumbers {
 			return nil, &fault{at.pointer(), fmt.Sprintf("more than %d numbers of more than %d digits", maxLongNumbers, exactDigits), "send them as text, or shorter"}
@@ -311,15 +305,15 @@ func (r *strictReader) number(at *spot) (any, *fault) {
 	}
 	if !tiny {
 		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) {
-			return f, nil
+			return newNumber(s), nil
 		}
 	}
 	return nil, &fault{at.pointer(), "a number out of the range of 64-bit floats", "send it as text"}
 }
 
-// shape returns how many significant digits a number has, and whether it is
+// extent returns how many significant digits a number has, and whether it is
 // nearer to zero than floats are exact.
-func shape(s string) (digits int, tiny bool) {
+func extent(s string) (digits int, tiny bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		mantissa, exponent = s[:i], s[i+1:]

@@ -11,7 +11,7 @@ import (
 )
 
 // textValue, listValue and *objectValue are the values that are judged, with
-// nil, bool, int64, uint64 and float64.
+// nil, bool, int64 and decimalValue.
 type (
 	textValue string
 	listValue []any

@@ -73,7 +73,7 @@ func TestShape(t *testing.T) {
 		"0": {0, false}, "-0.000e-999": {0, false}, "12.50": {4, false}, "-0.0012": {2, false}, "1e-307": {1, false}, "1e-308": {1, true},
 		"0.001e-305": {1, true}, "1000e-309": {4, false}, "1e-99999999999999999999": {1, true}, "1e99999999999999999999": {1, false}, "5e-324": {1, true},
 	} {
-		if digits, tiny := shape(s); digits != want.digits || tiny != want.tiny {
+		if digits, tiny := extent(s); digits != want.digits || tiny != want.tiny {
 			t.Errorf("%s: %d digits, tiny %v", s, digits, tiny)
 		}
 	}

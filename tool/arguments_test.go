@@ -200,12 +200,12 @@ func FuzzNewSchemas(f *testing.F) {
 	f.Add(`{"type":"object","$ref":"#"}`, `{}`)
 	f.Add(`{"$dynamicRef":"#a","$defs":{"a":{"$dynamicAnchor":"a","type":"object"}}}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, schema, in string) {
-		s, err := tool.NewSchemas(tool.Definition{Name: "t", InputSchema: json.RawMessage(schema)})
+		s, err := tool.NewSchemas([]tool.Definition{{Name: "t", InputSchema: json.RawMessage(schema)}})
 		if (s == nil) == (err == nil) {
 			t.Fatalf("both or none of schemas and %v", err)
 		}
 		if err == nil {
-			if got, err := s.Arguments(json.RawMessage(in)); (got == nil) == (err == nil) {
+			if got, err := s[0].Arguments(json.RawMessage(in)); (got == nil) == (err == nil) {
 				t.Fatalf("both or none of %q and %v", got, err)
 			}
 		}

@@ -18,7 +18,7 @@ func ParseDescription(b []byte) ([]Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{strictyaml.NewDecoder(descriptionFile)}
+	d := &decoder{Decoder: strictyaml.NewDecoder(descriptionFile), patterns: patterns{uncompiled: true}}
 	root := d.Root(n)
 	root.NoTwins()
 	if d.Failed() {

@@ -19,4 +19,7 @@ var ErrNoBuilder = errors.New("no builder for packages with a source")
 type ManifestError = strictyaml.Error
 
 // decoder reads manifests and descriptions.
-type decoder struct{ *strictyaml.Decoder }
+type decoder struct {
+	*strictyaml.Decoder
+	patterns patterns // of all schemas of the package
+}

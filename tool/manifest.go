@@ -33,7 +33,7 @@ func parseManifest(file string, b []byte, embedded bool) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{strictyaml.NewDecoder(file)}
+	d := &decoder{Decoder: strictyaml.NewDecoder(file), patterns: patterns{uncompiled: true}}
 	m := d.manifest(d.Root(n), embedded)
 	if d.Failed() {
 		return nil, d.Err()

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -85,8 +86,12 @@ func (d *decoder) schema(v strictyaml.Value, input bool) json.RawMessage {
 	if d.Failed() {
 		return nil
 	}
-	if _, err := newGraph(text); err != nil {
-		v.Fail("does not compile: "+strictyaml.Clip(strictyaml.OneLine(err.Error())), "write JSON Schema 2020-12 with RE2 patterns")
+	if _, err := newGraph(text, &d.patterns); err != nil {
+		problem, mend := err.Error(), "write JSON Schema 2020-12 with RE2 patterns"
+		if f, ok := errors.AsType[*flaw](err); ok {
+			problem, mend = strings.TrimSuffix(problem, "; "+f.mend), f.mend
+		}
+		v.Fail("does not compile: "+strictyaml.Clip(strictyaml.OneLine(problem)), mend)
 	}
 	return text
 }

@@ -47,9 +47,24 @@ type Schemas struct {
 	output *graph // nil: none
 }
 
-// NewSchemas compiles the schemas of a tool, once for all of its calls.
-func NewSchemas(d Definition) (*Schemas, error) {
-	in, err := newGraph(d.InputSchema)
+// NewSchemas compiles the schemas of a package's tools, once for all of their
+// calls, and returns those of each definition, in order. Equal patterns are
+// compiled once; all patterns together have at most 65,536 states.
+func NewSchemas(definitions []Definition) ([]*Schemas, error) {
+	shared := &patterns{}
+	all := make([]*Schemas, 0, len(definitions))
+	for _, d := range definitions {
+		s, err := newSchemas(d, shared)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func newSchemas(d Definition, shared *patterns) (*Schemas, error) {
+	in, err := newGraph(d.InputSchema, shared)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: inputSchema: %w", d.Name, err)
 	}
@@ -57,7 +72,7 @@ func NewSchemas(d Definition) (*Schemas, error) {
 	if len(d.OutputSchema) == 0 {
 		return s, nil
 	}
-	if s.output, err = newGraph(d.OutputSchema); err != nil {
+	if s.output, err = newGraph(d.OutputSchema, shared); err != nil {
 		return nil, fmt.Errorf("tool %s: outputSchema: %w", d.Name, err)
 	}
 	return s, nil

@@ -28,9 +28,12 @@ type rule struct {
 	dependents            map[string]*rule // of objects, by the key that they need
 	same                  []*rule          // all of these
 
-	types   []string
-	choices []choice
-	pattern *pattern
+	types            []string
+	choices          []choice
+	pattern          *pattern
+	minimum, maximum any // numbers; nil: none
+	above, below     any // exclusiveMinimum and exclusiveMaximum
+	multiple         *divisor
 
 	required      []string // distinct
 	dependentKeys map[string][]string
@@ -61,8 +64,8 @@ type graph struct {
 	plain       map[string]bool   // those names that no other differs from by case only
 }
 
-// newGraph compiles a schema.
-func newGraph(text []byte) (g *graph, err error) {
+// newGraph compiles a schema, with the patterns that it shares with others.
+func newGraph(text []byte, shared *patterns) (g *graph, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			g, err = nil, errors.New("the validator cannot read it")
@@ -77,27 +80,18 @@ func newGraph(text []byte) (g *graph, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, err
 	}
-	// The library knows each dialect by one spelling.
-	draft7 := false
-	switch s.Schema {
-	case dialects[1]:
-		s.Schema = dialects[0]
-	case dialects[2], dialects[3], dialects[4], dialects[5]:
-		s.Schema = dialects[2]
-		draft7 = true
+	if s.Schema != "" && !slices.Contains(dialects, s.Schema) {
+		return nil, fmt.Errorf("%q is not a known dialect", brief(s.Schema))
 	}
 	b := &graphBuilder{
-		graph: &graph{draft7: draft7, declared: map[uint64]string{}, plain: map[string]bool{}},
-		at:    map[string]*rule{}, anchors: map[string]*rule{}, source: source, states: maxStates,
+		graph: &graph{draft7: slices.Contains(dialects[2:], s.Schema), declared: map[uint64]string{}, plain: map[string]bool{}},
+		at:    map[string]*rule{}, anchors: map[string]*rule{}, source: source, shared: shared,
 	}
 	if b.root = b.build(&s, ""); b.err == nil {
 		b.err = b.link()
 	}
 	if b.err != nil {
 		return nil, b.err
-	}
-	if _, err := s.Resolve(nil); err != nil {
-		return nil, err
 	}
 	return b.graph, nil
 }
@@ -107,7 +101,7 @@ type graphBuilder struct {
 	source  any              // the schema as it was read
 	at      map[string]*rule // by JSON pointer
 	anchors map[string]*rule
-	states  int // that patterns may still have
+	shared  *patterns
 	err     error
 }
 
@@ -171,6 +165,20 @@ func (b *graphBuilder) named(m map[string]*jsonschema.Schema, at string) map[str
 
 // value prepares what a schema says about a value as a whole.
 func (b *graphBuilder) value(r *rule, at string) {
+	// Values as they are written: the library's numbers are floats.
+	keywords, ok := b.lookup(at).(*objectValue)
+	if !ok {
+		return // the schema true
+	}
+	for i, key := range keywords.keys {
+		if right, ok := foldedKeywords[strictyaml.Fold(key)]; ok && right != key {
+			b.fail(at, fmt.Errorf("%q is another spelling of %s", brief(key), right))
+		}
+		if err := b.checkKeyword(key, keywords.values[i]); err != nil {
+			b.fail(at, err)
+			return
+		}
+	}
 	r.types = r.Types
 	if r.Type != "" {
 		r.types = []string{r.Type}
@@ -178,15 +186,12 @@ func (b *graphBuilder) value(r *rule, at string) {
 	if r.Pattern != "" {
 		r.pattern = b.pattern(r.Pattern, at)
 	}
-	// The values of enum and const as they are written: the library's are floats.
-	keywords, ok := b.lookup(at).(*objectValue)
-	if !ok {
-		return // the schema true
+	for key, bound := range map[string]*any{"minimum": &r.minimum, "maximum": &r.maximum, "exclusiveMinimum": &r.above, "exclusiveMaximum": &r.below} {
+		*bound, _ = keywords.get(key)
 	}
-	for _, key := range keywords.keys {
-		if right, ok := foldedKeywords[strictyaml.Fold(key)]; ok && right != key {
-			b.fail(at, fmt.Errorf("%q is another spelling of %s", brief(key), right))
-		}
+	if v, ok := keywords.get("multipleOf"); ok {
+		m, _ := newDivisor(v)
+		r.multiple = &m
 	}
 	if v, _ := keywords.get("enum"); v != nil {
 		list, _ := v.(listValue) // the library takes no other
@@ -209,12 +214,11 @@ func (b *graphBuilder) pattern(text, at string) *pattern {
 	if b.err != nil {
 		return nil
 	}
-	p, err := newPattern(text, b.states)
+	p, err := b.shared.get(text)
 	if err != nil {
 		b.fail(at, err)
 		return nil
 	}
-	b.states -= p.states
 	return p
 }
 

@@ -75,7 +75,7 @@ func TestJudgedAsByTheLibrary(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		g, err := newGraph([]byte(schema))
+		g, err := newGraph([]byte(schema), &patterns{})
 		if err != nil {
 			rt.Fatal(err)
 		}

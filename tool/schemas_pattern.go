@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"errors"
 	"math"
 	"regexp"
 	"regexp/syntax"
@@ -9,8 +8,8 @@ import (
 	"unicode"
 )
 
-// maxStates bounds the states of all patterns of a schema: repetitions multiply
-// them, and each may be looked at for each character.
+// maxStates bounds the states of all patterns of a package: repetitions multiply
+// them, each holds some memory, and each may be looked at for each character.
 const maxStates = 1 << 16
 
 // pattern is a regular expression with what it may cost.
@@ -20,25 +19,90 @@ type pattern struct {
 	width  int // states that one character is held against, at most
 }
 
-// newPattern compiles a regular expression of at most so many states.
-func newPattern(text string, most int) (*pattern, error) {
-	tree, err := syntax.Parse(text, syntax.Perl)
+// patterns are the regular expressions of a package, each once.
+type patterns struct {
+	uncompiled bool // they are counted, and never matched
+	states     int  // counted
+	known      map[string]*pattern
+}
+
+var errPatterns = &flaw{"the patterns of the package are too large together, with their repetitions", "shorten them"}
+
+// get returns a pattern, compiled unless they are only counted. What is too
+// large is not compiled: states are counted as the pattern is written.
+func (p *patterns) get(text string) (*pattern, error) {
+	if known := p.known[text]; known != nil {
+		return known, nil
+	}
+	source, err := fromECMA(text)
 	if err != nil {
 		return nil, err
 	}
+	tree, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	states := statesOf(tree)
+	if states > maxStates-p.states {
+		return nil, errPatterns
+	}
+	p.states += states
+	one := &pattern{states: states, width: states}
+	if !p.uncompiled {
+		if one, err = newPattern(source, tree); err != nil {
+			return nil, err
+		}
+	}
+	if p.known == nil {
+		p.known = map[string]*pattern{}
+	}
+	p.known[text] = one
+	return one, nil
+}
+
+func newPattern(source string, tree *syntax.Regexp) (*pattern, error) {
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
 		return nil, err
 	}
-	states := len(program.Inst)
-	if states > most {
-		return nil, errors.New("the patterns are too large, with their repetitions")
-	}
-	re, err := regexp.Compile(text)
+	re, err := regexp.Compile(source)
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{re, states, width(program)}, nil
+	return &pattern{re, len(program.Inst), width(program)}, nil
+}
+
+// statesOf returns how many states a regular expression has at most when it is
+// compiled, and what its classes hold, at the size of a state.
+func statesOf(tree *syntax.Regexp) int {
+	n, classes := countStates(tree)
+	return n + classes + 2 // a start and an end
+}
+
+func countStates(re *syntax.Regexp) (n, classes int) {
+	const most = 1 << 24 // of which sums do not overflow
+	for _, sub := range re.Sub {
+		k, c := countStates(sub)
+		n, classes = n+k, classes+c
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		n = max(len(re.Rune), 1)
+	case syntax.OpCharClass:
+		n, classes = 1, len(re.Rune)/16
+	case syntax.OpRepeat:
+		// Each time but the last of those that may be left out is a choice.
+		n = n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 0) + 2
+	case syntax.OpAlternate:
+		n += len(re.Sub)
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpCapture:
+		n += 2
+	case syntax.OpConcat:
+		n = max(n, 1)
+	default:
+		n = 1
+	}
+	return min(n, most), min(classes, most)
 }
 
 // cost returns the steps that a match against n bytes takes at most.

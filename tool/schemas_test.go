@@ -30,11 +30,11 @@ const noteSchema = `{
 
 func schemas(t testing.TB, in, out string) *tool.Schemas {
 	t.Helper()
-	s, err := tool.NewSchemas(tool.Definition{Name: "t", InputSchema: json.RawMessage(in), OutputSchema: json.RawMessage(out)})
+	all, err := tool.NewSchemas([]tool.Definition{{Name: "t", InputSchema: json.RawMessage(in), OutputSchema: json.RawMessage(out)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return all[0]
 }
 
 func TestArgumentsAccepted(t *testing.T) {
@@ -192,7 +192,7 @@ func TestNewSchemasRefused(t *testing.T) {
 		`{"Enum":[1]}`, `{"properties":{"a":{"$id":"x"}}}`, `{"$anchor":"a","not":{"$anchor":"a"}}`,
 		strings.Repeat(`{"not":`, 9000) + `{}` + strings.Repeat(`}`, 9000),
 	} {
-		if _, err := tool.NewSchemas(tool.Definition{Name: "t", InputSchema: json.RawMessage(in)}); err == nil {
+		if _, err := tool.NewSchemas([]tool.Definition{{Name: "t", InputSchema: json.RawMessage(in)}}); err == nil {
 			t.Errorf("%s was compiled", in)
 		}
 	}

@@ -1,16 +1,13 @@
 package tool
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,7 +26,7 @@ func (j *judge) itself(r *rule, v any) bool {
 	switch v := v.(type) {
 	case textValue:
 		return j.text(r, string(v))
-	case int64, uint64, float64:
+	case int64, decimalValue:
 		return j.number(r, v)
 	}
 	return true
@@ -42,10 +39,10 @@ func typeOf(v any) string {
 		return "null"
 	case bool:
 		return "boolean"
-	case int64, uint64:
+	case int64:
 		return "integer"
-	case float64:
-		if v == math.Trunc(v) {
+	case decimalValue:
+		if v.integer() {
 			return "integer"
 		}
 		return "number"
@@ -161,7 +158,7 @@ func (j *judge) identity(b []byte, v any) []byte {
 		}
 		return b
 	}
-	return identityOfNumber(b, v)
+	return j.identityOfNumber(b, v)
 }
 
 func (j *judge) identityOf(b []byte, s string) []byte {
@@ -170,32 +167,6 @@ func (j *judge) identityOf(b []byte, s string) []byte {
 	}
 	b = binary.AppendUvarint(append(b, 's'), uint64(len(s)))
 	return append(b, s...)
-}
-
-// identityOfNumber writes what is an integer of 64 bits as one, however it was
-// read, and the rest as a float.
-func identityOfNumber(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case int64:
-		if v < 0 {
-			return binary.BigEndian.AppendUint64(append(b, '-'), uint64(-v))
-		}
-		return binary.BigEndian.AppendUint64(append(b, '+'), uint64(v))
-	case uint64:
-		return binary.BigEndian.AppendUint64(append(b, '+'), v)
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
-			return identityOfNumber(b, int64(v))
-		}
-		if v == math.Trunc(v) && v >= 0 && v < 1<<64 {
-			return identityOfNumber(b, uint64(v))
-		}
-		if v == -1<<63 {
-			return identityOfNumber(b, int64(math.MinInt64))
-		}
-		return binary.BigEndian.AppendUint64(append(b, '.'), math.Float64bits(v))
-	}
-	panic(fmt.Sprintf("no value of JSON: %T", v))
 }
 
 // between checks a count against bounds, either of which may be nil. nil: it
@@ -234,68 +205,44 @@ func (j *judge) text(r *rule, s string) bool {
 	})
 }
 
+// number checks the bounds of a number.
 func (j *judge) number(r *rule, v any) bool {
+	if !j.spendOnNumber(v) {
+		return false
+	}
 	switch {
-	case r.Minimum != nil && compare(v, *r.Minimum) < 0:
+	case r.minimum != nil && compare(v, r.minimum) < 0:
 		return j.no(func() (string, string) {
-			return fmt.Sprintf("is %v, less than %s", v, decimal(*r.Minimum)), "send at least " + decimal(*r.Minimum)
+			return fmt.Sprintf("is %s, less than %s", numberText(v), numberText(r.minimum)), "send at least " + numberText(r.minimum)
 		})
-	case r.Maximum != nil && compare(v, *r.Maximum) > 0:
+	case r.maximum != nil && compare(v, r.maximum) > 0:
 		return j.no(func() (string, string) {
-			return fmt.Sprintf("is %v, more than %s", v, decimal(*r.Maximum)), "send at most " + decimal(*r.Maximum)
+			return fmt.Sprintf("is %s, more than %s", numberText(v), numberText(r.maximum)), "send at most " + numberText(r.maximum)
 		})
-	case r.ExclusiveMinimum != nil && compare(v, *r.ExclusiveMinimum) <= 0:
-		return j.no(func() (string, string) { return "is too small", "send more than " + decimal(*r.ExclusiveMinimum) })
-	case r.ExclusiveMaximum != nil && compare(v, *r.ExclusiveMaximum) >= 0:
-		return j.no(func() (string, string) { return "is too large", "send less than " + decimal(*r.ExclusiveMaximum) })
-	case r.MultipleOf != nil && !multiple(v, *r.MultipleOf):
-		return j.no(func() (string, string) {
-			return "is no multiple of " + decimal(*r.MultipleOf), "send one"
-		})
+	case r.above != nil && compare(v, r.above) <= 0:
+		return j.no(func() (string, string) { return "is too small", "send more than " + numberText(r.above) })
+	case r.below != nil && compare(v, r.below) >= 0:
+		return j.no(func() (string, string) { return "is too large", "send less than " + numberText(r.below) })
+	case r.multiple != nil:
+		return j.multiple(*r.multiple, v)
 	}
 	return true
 }
 
-func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
-// compare compares a number with a float, exactly.
-func compare(v any, f float64) int {
-	switch v := v.(type) {
-	case int64:
-		if f >= 1<<63 {
-			return -1
-		}
-		if f < -1<<63 {
-			return 1
-		}
-		return cmp.Or(cmp.Compare(v, int64(f)), cmp.Compare(0, f-math.Trunc(f)))
-	case uint64:
-		if f >= 1<<64 {
-			return -1
-		}
-		if f < 0 {
-			return 1
-		}
-		return cmp.Or(cmp.Compare(v, uint64(f)), cmp.Compare(0, f-math.Trunc(f)))
-	case float64:
-		return cmp.Compare(v, f)
-	}
-	panic(fmt.Sprintf("no number: %T", v))
+// spendOnNumber takes the steps to compare a number.
+func (j *judge) spendOnNumber(v any) bool {
+	d, ok := v.(decimalValue)
+	return !ok || j.spend(len(d.digits)/8)
 }
 
-// multiple reports whether a number divided by m is an integer, in floats.
-func multiple(v any, m float64) bool {
-	var f float64
-	switch v := v.(type) {
-	case int64:
-		f = float64(v)
-	case uint64:
-		f = float64(v)
-	case float64:
-		f = v
+func (j *judge) multiple(m divisor, v any) bool {
+	d := decimalOf(v)
+	if m.of != 1 && !j.spend(len(d.digits)+max(d.exp-m.exp, 0)) {
+		return false
 	}
-	_, rest := math.Modf(f / m)
-	return rest == 0
+	return m.divides(v) || j.no(func() (string, string) {
+		return "is no multiple of " + numberText(m.number), "send one"
+	})
 }
 
 // known says which members an object may have.

@@ -43,7 +43,9 @@ func (c *logCmd) Run(a *app) error {
 	var skipped int
 	var err error
 	if c.Follow {
-		skipped, err = audit.Follow(a.ctx, a.state, f, each)
+		skipped, err = audit.Follow(a.ctx, a.state, f, each, func() {
+			fmt.Fprintln(a.stderr, "note: records may have been rotated away before they were read")
+		})
 	} else {
 		skipped, err = audit.Read(a.state, f, each)
 	}

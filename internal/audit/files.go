@@ -126,6 +126,12 @@ func (l files) last() *os.File {
 	return l[len(l)-1]
 }
 
+// rotated reports whether any of them is an older file. A log that was taken away
+// and begun anew has none.
+func (l files) rotated(state string) bool {
+	return len(l) > 1 || len(l) == 1 && !hasName(l[0], filepath.Join(state, FileName))
+}
+
 func (l files) close() {
 	for _, f := range l {
 		f.Close()

@@ -1,12 +1,14 @@
 package audit_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -76,6 +78,9 @@ func TestFollowerGetsAll(t *testing.T) {
 			}
 		}
 		check("follower", followed, follower.Skipped())
+		if follower.Missed() != 0 {
+			t.Fatalf("told %d times that records are gone", follower.Missed())
+		}
 		if follower.Open() != len(logFilesIn(state)) {
 			t.Fatalf("%d files open of %d", follower.Open(), len(logFilesIn(state)))
 		}
@@ -121,7 +126,8 @@ func logFilesIn(state string) []string {
 }
 
 // Who follows and falls behind by more files than are kept goes on with the
-// oldest that is there; who follows a log that is taken away, with the new one.
+// oldest that is there, and is told; who follows a log that is taken away, with
+// the new one.
 func TestFollowerFallsBehind(t *testing.T) {
 	state := t.TempDir()
 	l := openSmall(t, state, audit.Options{MaxSize: 1, Keep: 2})
@@ -131,27 +137,62 @@ func TestFollowerFallsBehind(t *testing.T) {
 		return nil
 	})
 	defer follower.Close()
-	look := func(want ...string) {
+	look := func(missed int, want ...string) {
 		t.Helper()
 		followed = nil
-		if err := follower.Look(state); err != nil || !slices.Equal(followed, want) {
-			t.Errorf("%v, %v, want %v", followed, err, want)
+		if err := follower.Look(state); err != nil || !slices.Equal(followed, want) || follower.Missed() != missed {
+			t.Errorf("%v, %v, missed %d times, want %v, %d", followed, err, follower.Missed(), want, missed)
 		}
 	}
-	look()
+	look(0)
 	writeIDs(l, 0, 1)
-	look("w-0")
-	writeIDs(l, 1, 7)
-	look("w-4", "w-5", "w-6")
+	look(0, "w-0")
+	writeIDs(l, 1, 3)
+	look(0, "w-1", "w-2") // w-0 is the oldest that is kept
+	writeIDs(l, 3, 9)
+	look(1, "w-6", "w-7", "w-8")
+	writeIDs(l, 9, 10)
+	look(1, "w-9")
+	writeIDs(l, 10, 14)
+	look(2, "w-11", "w-12", "w-13")
 	for _, path := range logFiles(t, state) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	look()
-	writeIDs(l, 7, 9)
-	look("w-7", "w-8")
-	look()
+	look(2)
+	writeIDs(l, 14, 16)
+	look(2, "w-14", "w-15")
+	look(2)
+	for _, path := range logFiles(t, state) {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeIDs(l, 16, 17)
+	look(2, "w-16")
+}
+
+// Who is told that records are gone is told before the record that follows.
+func TestFollowTellsWhatIsMissed(t *testing.T) {
+	state := t.TempDir()
+	l := openSmall(t, state, audit.Options{MaxSize: 1, Keep: 2})
+	writeIDs(l, 0, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var got []string
+	_, err := audit.Follow(ctx, state, audit.Filter{}, func(r audit.Record) error {
+		if got = append(got, r.CallID); len(got) == 1 {
+			writeIDs(l, 1, 9) // as if it was stopped
+		}
+		if r.CallID == "w-8" {
+			cancel()
+		}
+		return nil
+	}, func() { got = append(got, "missed") })
+	if want := []string{"w-0", "missed", "w-6", "w-7", "w-8"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
 }
 
 // Whatever stands in a log, a whole record on a line of its own is read.

@@ -267,7 +267,7 @@ func TestFollow(t *testing.T) {
 			cancel()
 		}
 		return nil
-	})
+	}, func() { t.Error("told that records are gone") })
 	if err != nil || !slices.Equal(ids, []string{"0", "1", "2"}) {
 		t.Errorf("followed %v, %v", ids, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -46,9 +47,12 @@ func Read(state string, f Filter, each func(Record) error) (skipped int, err err
 }
 
 // Follow is Read that goes on with what is written later, also in files that are
-// rotated meanwhile, until ctx ends. Its end is no error.
-func Follow(ctx context.Context, state string, f Filter, each func(Record) error) (skipped int, err error) {
-	r := reader{filter: f, each: each}
+// rotated meanwhile, until ctx ends. Its end is no error. Who falls behind by
+// more files than are kept gets no records of those that are gone: then missed
+// is called, before the next record is handed on. It is called too when just the
+// files that had been read are gone: what is left does not tell these apart.
+func Follow(ctx context.Context, state string, f Filter, each func(Record) error, missed func()) (skipped int, err error) {
+	r := reader{filter: f, each: each, missed: missed}
 	var read files // those that were read; the last one is being read
 	defer func() { read.close() }()
 	tick := time.NewTicker(pollInterval)
@@ -73,6 +77,7 @@ const recordStart = `{"time":"`
 type reader struct {
 	filter  Filter
 	each    func(Record) error
+	missed  func() // records are gone that were not read; only of those that follow
 	rest    []byte // of a line whose end is not there yet
 	skipped int
 }
@@ -97,6 +102,9 @@ func (r *reader) next(state string, read files) (files, error) {
 		// It lost its name, so that no more is written to it.
 		if err := r.whole(last); err != nil {
 			return now, err
+		}
+		if !slices.Contains(now, last) && now.rotated(state) {
+			r.missed()
 		}
 	}
 	for _, file := range unread {

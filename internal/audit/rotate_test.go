@@ -98,7 +98,7 @@ func TestSeveralProcesses(t *testing.T) {
 				cancel()
 			}
 			return nil
-		})
+		}, func() { t.Error("told that records are gone") })
 		done <- err
 	}()
 	var cmds []*exec.Cmd

@@ -74,11 +74,10 @@ func TestSoak(t *testing.T) {
 	}
 	reloads := p.reloadUntil(until)
 	work.Wait()
-	p.client(t, total, time.Now().Add(2*time.Second), 0) // as before: what is garbage now is collected
+	after := p.settled(before, total)
 	for _, f := range total.faults {
 		t.Error(f)
 	}
-	after := p.settled(before)
 	counted := p.counts()
 	p.Stop()
 	compare(t, total, p.records(t), counted)
