@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -182,8 +183,10 @@ func TestReloadWithoutAuthentication(t *testing.T) {
 	if err := os.WriteFile(file, []byte(conf+"grace: 5s\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for body := ""; !strings.Contains(body, `sandboxd_config_reloads_total{result="ok"} 1`+"\n"); {
-		if body = scrape(t, url); strings.Contains(body, `sandboxd_config_reloads_total{result="error"} 1`+"\n") {
+	deadline := time.Now().Add(time.Minute)
+	for body := ""; !strings.Contains(body, `sandboxd_config_reloads_total{result="ok"} 1`+"\n"); time.Sleep(10 * time.Millisecond) {
+		body = scrape(t, url)
+		if strings.Contains(body, `sandboxd_config_reloads_total{result="error"} 1`+"\n") || time.Now().After(deadline) {
 			t.Fatal("the configuration is not taken")
 		}
 	}

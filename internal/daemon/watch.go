@@ -50,6 +50,7 @@ func (d *daemon) watch() {
 			watched = d.watchAll(w, watched)
 		}
 	})
+	reload <- struct{}{} // what has changed since the start, before it was watched
 	changes := newChanges()
 	defer changes.stop()
 	for {
