@@ -1,8 +1,11 @@
 package main
 
 import (
+	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/sandboxd/sandboxd/internal/config"
 )
 
 func TestServeStdio(t *testing.T) {
@@ -46,6 +49,31 @@ func TestNotSavedOnce(t *testing.T) {
 `
 		if _, out, _ := s.run("serve", "--stdio", newPackage(t, module)); strings.Count(out, "not saved") != 1 {
 			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// The environment goes before the configuration, and that before the defaults.
+func TestCollect(t *testing.T) {
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(-1)
+	defer func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }()
+	for name, c := range map[string]struct {
+		env     []string
+		process config.Process
+		percent int
+		limit   int64
+	}{
+		"defaults":      {nil, config.Process{}, 400, config.Default().Limits.Memory},
+		"configuration": {nil, config.Process{GCPercent: 150, MemoryLimit: 1 << 32}, 150, 1 << 32},
+		"environment":   {[]string{"GOGC=77", "GOMEMLIMIT=1GiB"}, config.Process{GCPercent: 150, MemoryLimit: 1 << 32}, 77, 1 << 30},
+	} {
+		debug.SetGCPercent(77) // as Go has read it
+		debug.SetMemoryLimit(1 << 30)
+		conf := config.Default()
+		conf.Process = c.process
+		(&app{env: c.env}).collect(conf)
+		if p, l := debug.SetGCPercent(77), debug.SetMemoryLimit(-1); p != c.percent || l != c.limit {
+			t.Errorf("%s: %d, %d", name, p, l)
 		}
 	}
 }

@@ -52,29 +52,11 @@ func (p *Program) Command(state string, args ...string) []string {
 // and manifest, so that to serve it needs no compiler.
 func (p *Program) Package(t testing.TB, dir string) string {
 	t.Helper()
-	out, err := exec.Command(p.Path, "--state", t.TempDir(), "--cache", p.Cache, "build", dir).Output()
-	if err != nil {
-		t.Fatalf("build %s: %v", dir, err)
+	built := filepath.Join(t.TempDir(), "package")
+	line := p.Command(t.TempDir(), "build", dir, "--out", built)
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", dir, err, out)
 	}
-	m := regexp.MustCompile(`(?m)^module\s+(.+)$`).FindSubmatch(out)
-	if m == nil {
-		t.Fatalf("build %s: no module in %q", dir, out)
-	}
-	module, err := os.ReadFile(string(m[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := os.ReadFile(filepath.Join(dir, "tool.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := regexp.MustCompile(`(?m)^source:.*$`)
-	if !source.Match(manifest) {
-		t.Fatalf("%s: no source in its tool.yaml", dir)
-	}
-	built := t.TempDir()
-	write(t, filepath.Join(built, "module.wasm"), module)
-	write(t, filepath.Join(built, "tool.yaml"), source.ReplaceAll(manifest, []byte("module: module.wasm")))
 	return built
 }
 

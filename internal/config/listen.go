@@ -50,14 +50,21 @@ func judge(addr string, authenticated, told bool) (problem, mend string, cause e
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return "the port is not a number from 0 to 65535", "write it in digits", ErrAddress
 	}
-	ip, err := netip.ParseAddr(host)
+	_, err = netip.ParseAddr(host)
 	if err != nil && host != "" && !validHost(host) {
 		return "the host is neither an IP address nor a host name", "write one before the port, for example 127.0.0.1", ErrAddress
 	}
-	if authenticated || told || host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+	if authenticated || told || Loopback(host) {
 		return "", "", nil
 	}
 	return ErrExposed.Error(), "listen on 127.0.0.1, list principals, or write listen.withoutAuthentication: true", ErrExposed
+}
+
+// Loopback reports whether a host, without a port, is this machine's loopback: an
+// address of it, or localhost.
+func Loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // validHost reports whether s is a host name in ASCII.

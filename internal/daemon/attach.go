@@ -186,6 +186,7 @@ func (d *daemon) acceptLocal(work *errgroup.Group, l net.Listener) {
 func (d *daemon) attached(c net.Conn) error {
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	unhook := context.AfterFunc(d.told, func() { c.SetReadDeadline(time.Now()) })
+	defer unhook()
 	r := bufio.NewReaderSize(c, 64<<10)
 	line, err := readLine(r)
 	if err != nil {

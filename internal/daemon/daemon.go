@@ -42,6 +42,7 @@ type Options struct {
 	State, Cache string
 	Watch        []string         // files whose change is a reload, besides those of the packages; default: none
 	Reload       <-chan os.Signal // each value is a reload; nil: none is asked for
+	Retry        time.Duration    // how often packages that are not served are tried again; default: 30 s
 	TrustChanges bool             // accept packages that changed since they were approved
 	HTTP         bool             // listen as the configuration says, and on the local socket
 	Stdio        *Stdio
@@ -130,6 +131,9 @@ func (e *nothingServed) Unwrap() []error { return append([]error{ErrNothingServe
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Retry == 0 {
+		o.Retry = 30 * time.Second // what they lack, a folder for example, may be there by then
 	}
 	c, err := o.Config()
 	if err != nil {

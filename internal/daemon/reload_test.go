@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/daemon"
 	"github.com/sandboxd/sandboxd/internal/trust"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
@@ -247,5 +249,53 @@ func TestAuthorHoldsUpNothing(t *testing.T) {
 				t.Errorf("after a restart: %s", got)
 			}
 		})
+	}
+}
+
+// Who may call no more does not wait until packages are read and loaded.
+func TestTokenIsWithdrawnAtOnce(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	token, hash, err := config.NewToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.configure(fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%x\"}]\n", hash))
+	o := r.options()
+	reading, release := make(chan struct{}, 8), make(chan struct{})
+	var reads atomic.Int32
+	o.Sources = func(c *config.Config) ([]daemon.Source, error) {
+		if reads.Add(1) > 1 { // the start is let through
+			reading <- struct{}{}
+			<-release
+		}
+		return sources(c)
+	}
+	r.start(o)
+	defer close(release)
+	<-reading
+	r.configure(fmt.Sprintf("packages: [{source: ./a}]\nprincipals: [{name: alice, token: \"sha256:%064x\"}]\n", 1))
+	r.eventually("the token is withdrawn", func() bool {
+		status, _ := r.get("/metrics", "Authorization", "Bearer "+token)
+		return status == http.StatusUnauthorized
+	})
+}
+
+// A package that lacks something is counted, and served once it is there.
+func TestAbsentPackageIsTriedAgain(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	writePackage(t, r.path("b"), "b", w.Say(1))
+	r.configure("packages: [{source: ./a}, {source: ./b, volumes: {data: {folder: ./later}}}]\n")
+	o := r.options()
+	o.Retry = 20 * time.Millisecond
+	r.start(o)
+	r.metric("sandboxd_packages_not_served 1")
+	if err := os.Mkdir(r.path("later"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.metric("sandboxd_packages_not_served 0")
+	if got := r.tools(r.connect("")); got != "a_look a_save b_look b_save" {
+		t.Errorf("tools %s", got)
 	}
 }

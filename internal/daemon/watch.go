@@ -22,10 +22,6 @@ const (
 	mostUnsettled = 2 * time.Second
 )
 
-// retry is how often packages that are not served are tried again: what they
-// lack, a folder for example, may be there by now.
-const retry = 30 * time.Second
-
 // watch reloads when it is told to, and when the configuration, a package or an
 // approval has changed on disk. Packages are loaded beside it: it goes on to see
 // what changes meanwhile.
@@ -51,7 +47,7 @@ func (d *daemon) watch() {
 		}
 	})
 	reload <- struct{}{} // what has changed since the start, before it was watched
-	changes := newChanges()
+	changes := newChanges(d.Retry)
 	defer changes.stop()
 	for {
 		select {
@@ -89,7 +85,7 @@ type changes struct {
 	first   time.Time // of the changes that were not read yet; zero: there are none
 }
 
-func newChanges() *changes {
+func newChanges(retry time.Duration) *changes {
 	c := &changes{settled: time.NewTimer(settle), retry: time.NewTicker(retry)}
 	c.settled.Stop()
 	return c
