@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/big"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -37,11 +39,21 @@ func ratOf(t *rapid.T, s string) *big.Rat {
 	return r
 }
 
+// timesTen is the text of a number times ten to the power n.
+func timesTen(s string, n int) string {
+	digits, exponent, _ := strings.Cut(s, "e")
+	e, _ := strconv.Atoi(exponent)
+	return fmt.Sprintf("%se%+d", digits, e+n)
+}
+
 // Numbers are compared, divided, identified and written as rational numbers are.
 func TestNumbersAreExact(t *testing.T) {
 	multiples := 0
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := anyNumber().Draw(t, "x"), anyNumber().Draw(t, "y")
+		if rapid.Bool().Draw(t, "multiple") {
+			x = timesTen(y, rapid.IntRange(0, 40).Draw(t, "times"))
+		}
 		v, w := newNumber(x), newNumber(y)
 		a, b := ratOf(t, x), ratOf(t, y)
 		if got, want := max(-1, min(1, compare(v, w))), a.Cmp(b); got != want {
