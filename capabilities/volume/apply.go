@@ -2,23 +2,27 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 )
 
 // Apply makes the change durable as a whole or not at all. It returns
 // [ErrConflict] when a guard of the change no longer holds, EINVAL for a change
 // that no overlay makes, [ErrTorn] when a change that failed could not be taken
-// back, and the errors of the file system by their name.
+// back, and the errors of the file system by their name. A process that is killed
+// in the middle leaves a part of it, see the package's comment: who keeps intents
+// stages, commits and publishes instead.
 //
 // New contents are prepared in a stage, a folder in the volume's root whose name
 // the host reserves; what is replaced or removed is moved there, and moved back
-// when anything fails. Owners are kept as far as the host allows; extended
-// attributes of replaced files are not. A file with other names (hard links) is
-// replaced and not changed, so that they go on leading to the old one; where the
-// system does not tell of them (Windows), setting the times of a file, or moving
-// it over another, shows through them too.
+// when anything fails. What replaces a file takes its mode, its owner as far as
+// the host allows, and its extended attributes. On Linux those that begin with
+// "user." and POSIX access control lists are kept, or the change is refused with an
+// [*AttributeError]; labels ("security.") are kept where the host lets them be set,
+// and what gives a program privileges goes with the content that had them. On macOS
+// access control lists are not kept, elsewhere nothing is. A file with other names (hard links) is replaced and not changed, so
+// that they go on leading to the old one; where the system does not tell of them
+// (Windows), setting the times of a file, or moving it over another, shows through
+// them too.
 func (h *HostDir) Apply(ctx context.Context, c *Change) error {
 	s, err := h.Stage(ctx, c)
 	if err != nil {
@@ -31,7 +35,7 @@ func (h *HostDir) Apply(ctx context.Context, c *Change) error {
 	return s.Publish(ctx)
 }
 
-// application is a change on its way into a folder.
+// application is a change on its way into a stage.
 type application struct {
 	host   *HostDir
 	disk   disk
@@ -39,25 +43,19 @@ type application struct {
 	stage  string
 	parts  int // names used in the stage
 
-	known     map[string]bool     // files that the call saw
-	vacated   map[string]bool     // paths whose file goes away
-	sources   map[string]bool     // those of them that are moved elsewhere
-	staged    map[int]string      // by step: the prepared file, or empty for one that is moved
-	trash     map[string]string   // by path: where what was there is now
-	made      map[string]bool     // new directories
-	touched   map[string]struct{} // directories whose names changed
-	disturbed map[string]struct{} // files whose times a step and its undo change
-	undo      []func() error
+	guards  map[string]Stamp
+	vacated map[string]bool // paths whose file goes away
+	sources map[string]bool // those of them that are moved elsewhere
+	staged  map[int]int     // by step: the part that was prepared, or 0 for what is moved
 }
 
 func newApplication(h *HostDir, c *Change, stage string) *application {
 	a := &application{
 		host: h, disk: h.disk, change: c, stage: stage,
-		known: map[string]bool{}, vacated: map[string]bool{}, sources: map[string]bool{}, staged: map[int]string{},
-		trash: map[string]string{}, made: map[string]bool{}, touched: map[string]struct{}{}, disturbed: map[string]struct{}{},
+		guards: map[string]Stamp{}, vacated: map[string]bool{}, sources: map[string]bool{}, staged: map[int]int{},
 	}
 	for _, g := range c.Guards {
-		a.known[g.Path] = g.Stamp.Exists && g.Stamp.Kind == File
+		a.guards[g.Path] = g.Stamp
 	}
 	for _, s := range c.Steps {
 		switch s.Action {
@@ -71,66 +69,21 @@ func newApplication(h *HostDir, c *Change, stage string) *application {
 	return a
 }
 
-// publish puts in place what was prepared, or takes back what it did of that.
-func (a *application) publish() error {
-	a.host.publishing.Lock()
-	defer a.host.publishing.Unlock()
-	for _, do := range []func() error{a.removals, a.directories, a.places, a.times, a.sync} {
-		if err := do(); err != nil {
-			return a.takeBack(err)
-		}
-	}
-	return nil
+// known reports whether the call saw a file at a path.
+func (a *application) known(path string) bool {
+	st := a.guards[path]
+	return st.Exists && st.Kind == File
 }
 
-// unpublish takes back what was put in place.
-func (a *application) unpublish() error {
-	a.host.publishing.Lock()
-	defer a.host.publishing.Unlock()
-	if undo := a.revert(); undo != nil {
-		return fmt.Errorf("%w: undo: %s; old files are in %s", ErrTorn, undo.Error(), a.stage)
-	}
-	return nil
-}
-
-// takeBack returns the cause, or what became of it when undoing failed too.
-func (a *application) takeBack(cause error) error {
-	undo := a.revert()
-	if undo == nil {
-		return cause
-	}
-	return fmt.Errorf("%w: %s; undo: %s; old files are in %s", ErrTorn, cause.Error(), undo.Error(), a.stage)
-}
-
-// revert takes back what was done, last step first. It goes on after an error
-// and returns all of them.
-func (a *application) revert() error {
-	var errs []error
-	for i := len(a.undo) - 1; i >= 0; i-- {
-		errs = append(errs, a.undo[i]())
-	}
-	return errors.Join(errs...)
-}
-
-func (a *application) undoing(f func() error) { a.undo = append(a.undo, f) }
-
-// part returns a new name in the stage, for new contents or for old files.
-func (a *application) part(prefix string) string {
+// next returns the number of a new part.
+func (a *application) next() int {
 	a.parts++
-	return fmt.Sprintf("%s/%s%d", a.stage, prefix, a.parts)
+	return a.parts
 }
 
-// touch notes that a name in a path's directory changes.
-func (a *application) touch(path string) {
-	dir, _ := split(path)
-	a.touched[dir] = struct{}{}
-}
+// newName returns the name of a part that was prepared.
+func (a *application) newName(part int) string { return partName(a.stage, newPart, part) }
 
-// exists returns what is at a path, nil for nothing.
-func (a *application) exists(path string) (fs.FileInfo, error) {
-	fi, err := a.disk.lstat(path)
-	if err != nil && isAbsent(errnoOf(err)) {
-		return nil, nil
-	}
-	return fi, err
+func partName(stage, prefix string, part int) string {
+	return fmt.Sprintf("%s/%s%d", stage, prefix, part)
 }

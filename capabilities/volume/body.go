@@ -171,12 +171,3 @@ func (b *body) truncate(size int64) (freed int64) {
 	b.size = size
 	return freed
 }
-
-// memory returns the bytes of memory that the chunks hold.
-func (b *body) memory() int64 {
-	var n int64
-	for _, c := range b.chunks {
-		n += int64(cap(c))
-	}
-	return n
-}

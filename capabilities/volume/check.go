@@ -11,24 +11,33 @@ func (h *HostDir) Check(ctx context.Context, c *Change) error {
 	if err := c.valid(); err != nil {
 		return fmt.Errorf("volume change: %w", err)
 	}
-	l, err := h.lock(ctx, true)
+	l, err := h.settled(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer l.unlock()
-	return h.holds(ctx, c)
+	_, err = h.holds(ctx, c)
+	return err
 }
 
-// holds checks all guards and listings of a change.
-func (h *HostDir) holds(ctx context.Context, c *Change) error {
+// holds checks all guards and listings of a change. It returns the stamps that the
+// guarded paths have: those of files that were brought back are not the guards'.
+func (h *HostDir) holds(ctx context.Context, c *Change) (map[string]Stamp, error) {
+	found := make(map[string]Stamp, len(c.Guards))
 	for _, g := range c.Guards {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		if err := h.unchanged(g); err != nil {
-			return err
+		st, err := h.unchanged(g)
+		if err != nil {
+			return nil, err
 		}
+		found[g.Path] = st
 	}
+	return found, h.listed(c)
+}
+
+func (h *HostDir) listed(c *Change) error {
 	for _, l := range c.Listings {
 		if err := h.disk.hit("readdir", l.Path); err != nil {
 			return err
@@ -48,24 +57,25 @@ func (h *HostDir) holds(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// unchanged checks one guard.
-func (h *HostDir) unchanged(g Guard) error {
+// unchanged checks one guard, and returns the stamp that its path has.
+func (h *HostDir) unchanged(g Guard) (Stamp, error) {
 	st, err := h.stampNow(g.Path)
 	if err != nil {
-		return err
+		return Stamp{}, err
 	}
 	if g.Stamp.Digest != "" && st.Exists && st.Kind == File {
 		digest, err := h.digest(g.Path)
 		if err != nil {
-			return h.unlessChanged(g.Path, st, err)
+			return Stamp{}, h.unlessChanged(g.Path, st, err)
 		}
 		st.Digest = digest
 	}
+	now := st
 	st = h.before(g, st)
 	if !st.Same(g.Stamp) {
-		return ErrConflict
+		return Stamp{}, ErrConflict
 	}
-	return nil
+	return now, nil
 }
 
 // stampNow returns the stamp of a path, without a digest.

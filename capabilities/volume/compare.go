@@ -50,7 +50,7 @@ func (o *Overlay) prefixed(n *Node, path string, size int64) (bool, error) {
 	src, own := o.source(n), n.base == path
 	old := src
 	if !own {
-		c, err := o.base.Open(path)
+		c, err := o.openBase(path)
 		if err != nil {
 			return false, err
 		}
@@ -63,6 +63,9 @@ func (o *Overlay) prefixed(n *Node, path string, size int64) (bool, error) {
 		end := min(off+chunkSize, size)
 		if _, held := n.body.chunks[off/chunkSize]; own && !held && end <= n.body.keep {
 			continue
+		}
+		if err := o.live(); err != nil {
+			return false, err
 		}
 		x, y := a[:end-off], b[:end-off]
 		if err := n.body.readAt(src, x, off); err != nil {

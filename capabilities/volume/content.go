@@ -136,7 +136,10 @@ func (o *Overlay) wrote(n *Node) {
 	o.version++
 }
 
-func (o *Overlay) now() time.Time { return plainTime(o.clock()) }
+func (o *Overlay) now() time.Time { return o.shown(o.clock()) }
+
+// shown returns a time as the base would show it once it was set.
+func (o *Overlay) shown(t time.Time) time.Time { return plainTime(t).Truncate(o.steps) }
 
 // Truncate sets the size of a file; what it adds reads as zeros. It returns a
 // [*LimitError] and the errors of ReadAt.
@@ -157,7 +160,7 @@ func (o *Overlay) Truncate(n *Node, size int64) error {
 
 // SetTimes sets the modification time of a file or directory. ENOTSUP for
 // links and special files, EINVAL for a time that nanoseconds since 1970 in 64
-// bits cannot express, a [*LimitError].
+// bits cannot express, a [*LimitError]. The time is cut to what the base can hold.
 func (o *Overlay) SetTimes(n *Node, mtime time.Time) error {
 	switch {
 	case o.closed:
@@ -173,7 +176,7 @@ func (o *Overlay) SetTimes(n *Node, mtime time.Time) error {
 	if err := o.count(n); err != nil {
 		return err
 	}
-	n.mtime, n.timed = plainTime(mtime), true
+	n.mtime, n.timed = o.shown(mtime), true
 	o.version++
 	return nil
 }

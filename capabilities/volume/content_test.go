@@ -313,7 +313,7 @@ func TestWriteUnreadable(t *testing.T) {
 	n, err := g.node("f", true)
 	must(t, err)
 	must(t, removed("f")(dir))
-	if done, err := g.WriteAt(n, []byte("X"), 3); done != 0 || !errors.Is(err, capabilities.ENOENT) {
+	if done, err := g.WriteAt(n, []byte("X"), 3); done != 0 || !errors.Is(err, ErrConflict) {
 		t.Errorf("write: %d, %v", done, err)
 	}
 	if used, _ := g.budget.Used(); used != 0 {
@@ -339,4 +339,13 @@ func TestMem(t *testing.T) {
 	if _, err := g.node("none", true); !errors.Is(err, capabilities.ENOENT) {
 		t.Errorf("missing: %v", err)
 	}
+}
+
+// memory returns the bytes of memory that the chunks hold.
+func (b *body) memory() int64 {
+	var n int64
+	for _, c := range b.chunks {
+		n += int64(cap(c))
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package volume
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
@@ -13,6 +14,7 @@ type delta struct {
 	steps   []Step
 	lefts   []left
 	err     error
+	times   map[string]time.Time // by path that the steps make or change; zero: the time moves along
 }
 
 // left is an effect that the call would leave.
@@ -32,10 +34,25 @@ func (o *Overlay) delta() *delta {
 	o.cached = nil
 	o.budget.give(o.told)
 	o.told = cost{}
-	d := differ{o: o}
+	d := differ{o: o, names: map[string]struct{}{}}
 	err := d.pair(".", o.root, Stamp{Exists: true, Kind: Dir})
 	o.cached = &delta{version: o.version, steps: d.ordered(), lefts: d.lefts, err: err}
 	return o.cached
+}
+
+// time returns the time that a path has when the steps are done, and whether
+// they make or change it.
+func (d *delta) time(path string) (time.Time, bool) {
+	if d.times == nil {
+		d.times = map[string]time.Time{}
+		for _, s := range d.steps {
+			if s.Action != ActRemove {
+				d.times[s.Path] = s.ModTime
+			}
+		}
+	}
+	t, ok := d.times[path]
+	return t, ok
 }
 
 // changed returns how many paths the difference changes. What is moved counts
@@ -48,7 +65,7 @@ func (d *delta) changed() int64 {
 		}
 	}
 	for _, s := range d.steps {
-		if s.Action != ActRemove {
+		if s.Action != ActRemove && s.Was.IsZero() {
 			arrived[s.Path] = struct{}{}
 		}
 	}
@@ -67,6 +84,7 @@ func (d *delta) changed() int64 {
 type differ struct {
 	o     *Overlay
 	lefts []left
+	names map[string]struct{} // directories in which the steps make, replace or remove names
 
 	removes, dirs, files, times []Step
 }
@@ -137,6 +155,10 @@ func (d *differ) record(list *[]Step, s Step, l left) error {
 	}
 	d.o.told = d.o.told.plus(c)
 	*list = append(*list, s)
+	if s.Action != ActTimes {
+		dir, _ := split(s.Path)
+		d.names[dir] = struct{}{}
+	}
 	if l.path != "" {
 		d.lefts = append(d.lefts, l)
 	}
@@ -163,7 +185,7 @@ func (d *differ) stayed(path string, n *Node) error {
 				return err
 			}
 		}
-		return nil
+		return d.follows(path, n)
 	case n.kind == File && n.dirty:
 		return d.rewritten(path, n, Stamp{Exists: true, Kind: File, Size: n.baseSize, Mode: n.mode})
 	default:
@@ -178,7 +200,23 @@ func (d *differ) timed(path string, n *Node) error {
 		return nil
 	}
 	return d.record(&d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime},
-		left{verb: capabilities.Overwrite, path: path, detail: detailTimes})
+		left{verb: capabilities.Overwrite, path: path, detail: DetailTimes})
+}
+
+// follows records the time of a directory whose names change, unless the guest
+// set it. It is no effect, but it can be seen.
+func (d *differ) follows(path string, n *Node) error {
+	if _, changed := d.names[path]; !changed || !n.renamed || n.timed {
+		return nil
+	}
+	if err := d.o.loadRoot(n); err != nil {
+		return err
+	}
+	was := d.o.notes.time(path)
+	if n.mtime.Equal(was) {
+		return nil
+	}
+	return d.record(&d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime, Was: was}, left{})
 }
 
 // arrived compares a node that was made or moved with what the base has at its
@@ -225,7 +263,7 @@ func (d *differ) directory(path string, n *Node, old Stamp) error {
 	if err := d.arrivedDir(path, n, old); err != nil {
 		return err
 	}
-	names, err := d.names(path, n, old)
+	names, err := d.both(path, n, old)
 	if err != nil {
 		return err
 	}
@@ -244,6 +282,9 @@ func (d *differ) directory(path string, n *Node, old Stamp) error {
 			return err
 		}
 	}
+	if old.Exists {
+		return d.follows(path, n)
+	}
 	return nil
 }
 
@@ -253,16 +294,16 @@ func (d *differ) arrivedDir(path string, n *Node, old Stamp) error {
 	if old.Exists {
 		return d.timed(path, n)
 	}
-	err := d.record(&d.dirs, Step{Action: ActMkdir, Path: path, Mode: n.mode}, leave(capabilities.Create, path, n, 0))
-	if err != nil || !n.timed {
+	s := Step{Action: ActMkdir, Path: path, Mode: n.mode, Base: n.base}
+	if err := d.record(&d.dirs, s, leave(capabilities.Create, path, n, 0)); err != nil {
 		return err
 	}
 	return d.record(&d.times, Step{Action: ActTimes, Path: path, ModTime: n.mtime}, left{})
 }
 
-// names returns the names that a directory has, or that the base's directory
+// both returns the names that a directory has, or that the base's directory
 // at the same path has.
-func (d *differ) names(path string, n *Node, old Stamp) ([]string, error) {
+func (d *differ) both(path string, n *Node, old Stamp) ([]string, error) {
 	list, err := d.o.entries(n)
 	if err != nil {
 		return nil, err
@@ -293,7 +334,7 @@ func (d *differ) link(path string, n *Node, old Stamp) error {
 			return nil
 		}
 	}
-	return d.record(&d.files, Step{Action: ActLink, Path: path, Base: n.base, Target: target},
+	return d.record(&d.files, Step{Action: ActLink, Path: path, Base: n.base, Target: target, putBack: n.base == ""},
 		leave(createdOr(old), path, n, int64(len(target))))
 }
 

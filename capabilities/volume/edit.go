@@ -82,7 +82,7 @@ func (o *Overlay) detach(n *Node) {
 
 // touch notes that the names of a directory changed.
 func (o *Overlay) touch(dir *Node) {
-	dir.mtime, dir.timed = o.now(), false
+	dir.mtime, dir.timed, dir.renamed = o.now(), false, true
 	o.version++
 }
 

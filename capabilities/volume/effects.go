@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	detailDir   = "directory"
-	detailList  = "list"
-	detailTimes = "times"
+	detailDir  = "directory"
+	detailList = "list"
+	// DetailTimes is the detail of an effect that sets times and does nothing else.
+	DetailTimes = "times"
 
 	maxEffects = 1000
 )

@@ -11,6 +11,7 @@ var (
 	LivelyEnd  = livelyAfter
 	QuickDir   = quickDir
 	EqualImage = equal
+	Every      = every
 )
 
 // LivelyCall does something of every sort.

@@ -52,3 +52,7 @@ func (f Folder) holds(g Folder) bool {
 		return os.SameFile(f.above[0], fi)
 	})
 }
+
+// Path returns where the folder is on the host: absolute, without links. It is
+// the same in all processes, and empty for the zero value.
+func (f Folder) Path() string { return f.path }

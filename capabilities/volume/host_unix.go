@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // nonblock keeps an open from waiting for the other end of a pipe.
@@ -27,17 +30,63 @@ func linked(fi fs.FileInfo) bool {
 	return ok && fi.Mode().IsRegular() && st.Nlink > 1
 }
 
-// keepOwner gives a new file the owner of the one that it replaces, as far as
-// the host allows.
-func keepOwner(f *os.File, old fs.FileInfo) {
-	st, ok := old.Sys().(*syscall.Stat_t)
+// owner is who a file belongs to.
+type owner struct{ user, group int }
+
+// ownerOf returns who a file belongs to.
+func ownerOf(fi fs.FileInfo) (owner, bool) {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return owner{}, false
+	}
+	return owner{int(st.Uid), int(st.Gid)}, true
+}
+
+// give gives a new file to an owner, as far as the host allows: only root can give
+// files away, others can choose among their own groups.
+func (o owner) give(f *os.File) {
 	fi, err := f.Stat()
-	if !ok || err != nil {
+	if err != nil {
 		return
 	}
-	if is, ok := fi.Sys().(*syscall.Stat_t); ok && (is.Uid != st.Uid || is.Gid != st.Gid) {
-		_ = f.Chown(int(st.Uid), int(st.Gid)) // only root can give files away
+	if is, ok := ownerOf(fi); ok && is != o && f.Chown(o.user, o.group) != nil && is.group != o.group {
+		_ = f.Chown(-1, o.group)
 	}
+}
+
+// deviceOf returns the file system that a file is on.
+func deviceOf(fi fs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Dev)
+	}
+	return 0
+}
+
+// mayChange returns nil when names in a directory can be made and taken away.
+func mayChange(dir *os.File) error {
+	return unix.Faccessat(int(dir.Fd()), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+}
+
+// mayTake reports whether a file can be taken away from a directory that can be
+// changed: from one like /tmp only by its owner.
+func mayTake(dir, file fs.FileInfo) bool {
+	return dir.Mode()&fs.ModeSticky == 0 || mayTime(dir) || mayTime(file)
+}
+
+// mayTime reports whether a file's time can be set.
+func mayTime(file fs.FileInfo) bool {
+	user := os.Geteuid()
+	is, ok := ownerOf(file)
+	return user == 0 || !ok || is.user == user
+}
+
+// setLinkTime sets the time of a link in a directory.
+func setLinkTime(dir *os.File, name string, t time.Time) error {
+	ts, err := unix.TimeToTimespec(t)
+	if err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(int(dir.Fd()), name, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // folderKey returns a name of the folder that is the same in all processes.
@@ -79,5 +128,5 @@ func lockAnswer(err error) (lockState, error) {
 	return lockedByOther, err
 }
 
-// syncDir makes the names of a directory durable.
-func syncDir(dir *os.File) error { return dir.Sync() }
+// syncRead makes a directory, or a file that was opened for reading, durable.
+func syncRead(f *os.File) error { return f.Sync() }

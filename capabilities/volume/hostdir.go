@@ -48,21 +48,27 @@ type HostDir struct {
 	root   *os.Root
 	disk   disk
 	folder Folder
+	times  time.Duration // the step in which the file system counts them
 	turn   chan struct{} // held by who is next to lock the folder, and by who has it alone
 	inside sync.RWMutex  // held by who has locked the folder, before its own lock
 	swept  bool          // by who has the folder alone: stages of others were looked for
+
+	intents Intents // nil: changes are committed here
+	owner   string  // of the intents
 
 	publishing sync.RWMutex // held while a change is put in place or taken back
 
 	mu        sync.Mutex
 	stale     []string // stage folders that could not be deleted
+	left      []string // stage folders of which it is not known whether they were committed
 	undone    undone   // files that were brought back
 	abandoned []string
 }
 
 var (
-	_ Locker = (*HostDir)(nil)
-	_ Lister = (*HostDir)(nil)
+	_ Locker  = (*HostDir)(nil)
+	_ Lister  = (*HostDir)(nil)
+	_ Stepper = (*HostDir)(nil)
 )
 
 // OpenDir returns the host's folder as a volume. Links in it are never
@@ -72,28 +78,65 @@ func OpenDir(dir string) (*HostDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume: %w", named(err))
 	}
+	step, err := timeStep(root)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("volume: %w", named(err)), root.Close())
+	}
 	return &HostDir{
-		root: root, disk: disk{root: root}, folder: folderOf(dir, root), turn: make(chan struct{}, 1),
+		root: root, disk: disk{root: root}, folder: folderOf(dir, root), times: step, turn: make(chan struct{}, 1),
 	}, nil
 }
 
-// Managed returns the host's folder as a volume, and makes it, for the daemon's
-// user alone, when it is missing.
-func Managed(dir string) (*HostDir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("volume: %w", named(err))
-	}
-	return OpenDir(dir)
-}
+// Watch has step told of each operation on the host's file system before it is
+// done; one that it returns an error for fails. nil: nobody is told. It is to be
+// called before anything else is done with the folder.
+func (h *HostDir) Watch(step func(op, name string) error) { h.disk.fault = step }
 
 // Close releases the folder.
 func (h *HostDir) Close() error { return h.root.Close() }
 
+// TimeStep returns the step in which the folder's file system counts times, or a
+// multiple of it.
+func (h *HostDir) TimeStep() time.Duration { return h.times }
+
+// timeStep finds out in which steps a file system counts times. The system does
+// not say: some are known to count nanoseconds, and of others the root's own times
+// tell.
+func timeStep(root *os.Root) (time.Duration, error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	fi, err := dir.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return stepFrom(changeTime(fi), fineTimes(dir)), nil
+}
+
+// stepFrom judges by one time that a file system has counted. Too long a step does
+// no harm: times are set to its multiples.
+func stepFrom(t time.Time, fine bool) time.Duration {
+	switch ns := t.Nanosecond(); {
+	case ns == 0:
+		return 2 * time.Second // FAT
+	case ns%int(10*time.Millisecond) == 0:
+		return 10 * time.Millisecond // exFAT
+	case fine:
+		return 1
+	case ns%int(time.Microsecond) == 0:
+		return time.Microsecond
+	}
+	return 100 // NTFS, SMB
+}
+
 // Folder says where the folder was when it was opened.
 func (h *HostDir) Folder() Folder { return h.folder }
 
-// Abandoned returns the stages that killed processes left in the root with
-// files of the volume in them. Each is returned once.
+// Abandoned returns the stages in the root with files of the volume in them: what
+// killed processes left of a change that was not committed, and what somebody else
+// had written where a committed change belongs. Each is returned once.
 func (h *HostDir) Abandoned() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +184,7 @@ func (h *HostDir) Lstat(name string) (Info, Stamp, error) {
 func (h *HostDir) lstat(path string) (fs.FileInfo, error) {
 	h.publishing.RLock()
 	defer h.publishing.RUnlock()
-	return h.root.Lstat(path)
+	return h.disk.look(path)
 }
 
 // early reports whether a file was changed so recently that its times cannot
@@ -166,6 +209,20 @@ func (h *HostDir) digest(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return digestOf(f)
+}
+
+// digestAlone is digest for who keeps readers out.
+func (h *HostDir) digestAlone(name string) (string, error) {
+	f, err := h.open(name)
+	if err != nil {
+		return "", err
+	}
+	return digestOf(f)
+}
+
+// digestOf returns the digest of a file and closes it.
+func digestOf(f *os.File) (string, error) {
 	defer f.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {

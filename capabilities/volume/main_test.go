@@ -145,6 +145,14 @@ func quickDir(t testing.TB) string {
 	return dir
 }
 
+// every returns 1, or n for a short test: one of so many cases is tried.
+func every(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
 func ample() *Budget { return &Budget{Bytes: 64 << 20, Files: 10000} }
 
 func overlay(t testing.TB, b Base) *guest {

@@ -35,6 +35,8 @@ type Node struct {
 	mtime time.Time
 	timed bool // the guest chose mtime
 
+	renamed bool // of a directory: names in it were made or taken away, at mtime
+
 	children map[string]*Node // of a directory: looked up or changed; nil: known to be absent
 	most     int              // names that children has had room for
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
@@ -25,6 +26,7 @@ type notes struct {
 	base   Base
 	budget *Budget
 	stamps map[string]Stamp
+	times  map[string]time.Time // of directories, which stamps have not
 	lists  map[string]listing
 }
 
@@ -36,7 +38,7 @@ type listing struct {
 }
 
 func newNotes(b Base, budget *Budget) notes {
-	return notes{base: b, budget: budget, stamps: map[string]Stamp{}, lists: map[string]listing{}}
+	return notes{base: b, budget: budget, stamps: map[string]Stamp{}, times: map[string]time.Time{}, lists: map[string]listing{}}
 }
 
 // look returns what the base has at a path, and whether there is anything.
@@ -59,6 +61,9 @@ func (s *notes) look(path string) (Info, bool, error) {
 		return Info{}, false, err
 	}
 	s.stamps[path] = stamp
+	if stamp.Exists && stamp.Kind == Dir {
+		s.times[path] = info.ModTime
+	}
 	return info, stamp.Exists, nil
 }
 
@@ -79,6 +84,14 @@ func (s *notes) stamp(path string) (Stamp, error) {
 		return Stamp{}, err
 	}
 	return s.stamps[path], nil
+}
+
+// time returns the modification time that was seen at a path.
+func (s *notes) time(path string) time.Time {
+	if t, ok := s.times[path]; ok {
+		return t
+	}
+	return s.stamps[path].ModTime
 }
 
 // at returns the stamp of any path, passing through directories only.

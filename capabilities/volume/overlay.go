@@ -14,6 +14,9 @@ import (
 type Options struct {
 	Budget *Budget          // shared by the volumes of a call; nil: one of its own that allows no change
 	Now    func() time.Time // the call's clock, for the times of what it writes; nil: time.Now
+	// Live is asked again and again while contents are compared, which takes as long
+	// as files are: an error ends that, and is the difference's. nil: it never ends.
+	Live func() error
 }
 
 // Overlay is one call's view of a base: what was there, and on top of it what
@@ -26,6 +29,8 @@ type Overlay struct {
 	base   Base
 	budget *Budget
 	clock  func() time.Time
+	live   func() error
+	steps  time.Duration // of the base's times
 	root   *Node
 	notes  notes
 
@@ -51,6 +56,10 @@ func New(base Base, o Options) *Overlay {
 	if clock == nil {
 		clock = time.Now
 	}
+	live := o.Live
+	if live == nil {
+		live = func() error { return nil }
+	}
 	budget := o.Budget
 	if budget == nil {
 		budget = &Budget{}
@@ -59,12 +68,22 @@ func New(base Base, o Options) *Overlay {
 		base:   base,
 		budget: budget,
 		clock:  clock,
+		live:   live,
+		steps:  stepOf(base),
 		root:   &Node{name: ".", base: ".", kind: Dir, mode: newDirMode},
 		notes:  newNotes(base, budget),
 		open:   map[*Node]struct{}{},
 		read:   map[string]int64{},
 		listed: map[string]struct{}{},
 	}
+}
+
+// stepOf returns the step in which a base counts times.
+func stepOf(b Base) time.Duration {
+	if s, ok := b.(Stepper); ok {
+		return max(s.TimeStep(), 1)
+	}
+	return 1
 }
 
 // Root returns the root directory.
@@ -243,7 +262,7 @@ func (o *Overlay) source(n *Node) source {
 			return nil, capabilities.EBADF
 		}
 		if n.content == nil {
-			c, err := o.base.Open(n.base)
+			c, err := o.openBase(n.base)
 			if err != nil {
 				return nil, err
 			}
@@ -252,6 +271,18 @@ func (o *Overlay) source(n *Node) source {
 		}
 		return n.content, nil
 	}
+}
+
+// openBase opens a file that the base had when the call looked. One that is not
+// there any more has been taken away by somebody else: [ErrConflict].
+func (o *Overlay) openBase(path string) (Content, error) {
+	c, err := o.base.Open(path)
+	for _, gone := range []error{capabilities.ENOENT, capabilities.ENOTDIR, capabilities.EISDIR} {
+		if errors.Is(err, gone) {
+			return nil, ErrConflict
+		}
+	}
+	return c, err
 }
 
 // settle closes the content of a node that nobody holds open.

@@ -1,204 +1,130 @@
 package volume
 
 import (
+	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
-	"time"
 )
 
-// removals moves into the stage what goes away, and what has to make room for
-// something else before it is moved itself.
-func (a *application) removals() error {
-	for _, s := range a.change.Steps {
-		if s.Action != ActRemove {
-			continue
+// place moves a part of the stage to its path.
+func (p *publication) place(i int, o operation) error {
+	from := p.part(o)
+	if p.forward {
+		if fi, err := p.disk.exists(from); err != nil || fi == nil {
+			return err // done, or taken away by somebody else
 		}
-		if err := a.discard(s.Path); err != nil {
+		if err := p.clear(i, o.Path); err != nil {
 			return err
 		}
 	}
-	for _, s := range a.change.Steps {
-		if (s.Action == ActPut || s.Action == ActLink) && a.sources[s.Path] && a.trash[s.Path] == "" {
-			if err := a.discard(s.Path); err != nil {
-				return err
-			}
+	if o.adjusts() {
+		if err := p.adjust(from, o); err != nil {
+			return err
 		}
+	}
+	free, err := p.makeRoom(i, o, from)
+	if err != nil || !free {
+		return err
+	}
+	if err := p.move(from, o.Path); err != nil {
+		return err
+	}
+	p.undoing(func() error { return p.move(o.Path, from) })
+	if o.Kind == Dir {
+		return p.begun(o.Path)
 	}
 	return nil
 }
 
-// discard moves what is at a path into the stage. A directory must be empty by
-// now: what it still holds is somebody else's.
-func (a *application) discard(path string) error {
-	to := a.part(oldPart)
-	a.disturbed[path] = struct{}{}
-	if err := a.disk.rename(path, to); err != nil {
-		return err
+// makeRoom sees to it that nothing is lost when a part is moved to its path. It
+// reports false when the part is there already.
+func (p *publication) makeRoom(i int, o operation, from string) (bool, error) {
+	old, err := p.disk.exists(o.Path)
+	switch {
+	case err != nil || old == nil:
+		return err == nil, err
+	case !p.forward && (old.IsDir() || !o.Old.Exists):
+		return false, ErrConflict
+	case !p.forward:
+		return true, p.keepOld(i, o.Path)
 	}
-	a.undoing(func() error { return a.disk.rename(to, path) })
-	a.trash[path] = to
-	a.touch(path)
-	fi, err := a.disk.lstat(to)
-	if err != nil || !fi.IsDir() {
-		return err
+	ours, err := p.replaced(o, old)
+	if err != nil || ours {
+		return err == nil, err
 	}
-	if more, err := a.disk.hasNames(to); err != nil || more {
-		if more {
-			err = ErrConflict
+	if p.resumed {
+		if done, err := p.arrived(o, from, old); done || err != nil {
+			return false, err
 		}
-		return err
 	}
-	return nil
+	return true, p.keep(i, o.Path)
 }
 
-// directories makes the new directories.
-func (a *application) directories() error {
-	for _, s := range a.change.Steps {
-		if s.Action != ActMkdir {
-			continue
-		}
-		if err := a.disk.mkdir(s.Path, 0o700); err != nil {
-			return err
-		}
-		a.undoing(func() error { return a.disk.remove(s.Path) })
-		a.touch(s.Path)
-		a.made[s.Path] = true
-		a.touched[s.Path] = struct{}{}
-		if err := a.disk.chmod(s.Path, s.Mode); err != nil {
-			return err
-		}
+// replaced reports whether what is at a path is what the change replaces.
+func (p *publication) replaced(o operation, old fs.FileInfo) (bool, error) {
+	if !o.Old.Exists || old.IsDir() {
+		return false, nil
 	}
-	return nil
+	if p.resumed {
+		return p.host.is(o.Path, o.Old)
+	}
+	return unmodified(stampOf(old), o.Old), nil
 }
 
-// places puts files and links where they belong.
-func (a *application) places() error {
-	for i, s := range a.change.Steps {
-		from, ok := a.staged[i]
-		if !ok {
-			continue
-		}
-		if from == "" {
-			from = a.trash[s.Base]
-			if err := a.adjust(from, s); err != nil {
-				return err
-			}
-		}
-		if err := a.keepOld(s.Path); err != nil {
-			return err
-		}
-		if err := a.disk.rename(from, s.Path); err != nil {
-			return err
-		}
-		a.undoing(func() error { return a.disk.rename(s.Path, from) })
-		a.touch(s.Path)
+// arrived reports whether a part is at its path already, and deletes it then: it
+// was copied there, or it is a directory that somebody else has made, too.
+func (p *publication) arrived(o operation, from string, old fs.FileInfo) (bool, error) {
+	part, err := p.disk.lstat(from)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	if old.IsDir() && part.IsDir() {
+		had, err := p.host.attributes(from)
+		if err == nil {
+			err = giveDir(p.disk, o.Path, part.Mode(), had)
+		}
+		if err == nil {
+			err = p.disk.remove(from)
+		}
+		return true, err
+	}
+	same, err := p.equal(o.Path, from, old, part)
+	if err != nil || !same {
+		return false, err
+	}
+	return true, p.disk.remove(from)
+}
+
+// equal reports whether what is at a path is a copy of a part. The time of a link
+// cannot be copied.
+func (p *publication) equal(path, from string, old, part fs.FileInfo) (bool, error) {
+	compare := p.host.digestAlone
+	switch a, b := stampOf(old), stampOf(part); {
+	case a.Kind != b.Kind:
+		return false, nil
+	case a.Kind == Symlink:
+		compare = p.disk.target
+	case !alike(a, b) || a.Kind != File:
+		return false, nil
+	}
+	a, err := compare(path)
+	if err != nil {
+		return false, err
+	}
+	b, err := compare(from)
+	return a == b, err
 }
 
 // keepOld sees to it that what a rename is about to replace can be brought
 // back. With a second link the path is never without a file; where there are
 // no hard links it is for a moment.
-func (a *application) keepOld(path string) error {
-	if a.trash[path] != "" {
-		return nil
-	}
-	old, err := a.exists(path)
-	switch {
-	case err != nil || old == nil:
-		return err
-	case old.IsDir():
-		return ErrConflict
-	}
-	to := a.part(oldPart)
-	a.disturbed[path] = struct{}{}
-	if a.disk.link(path, to) != nil {
-		return a.discard(path)
-	}
-	a.undoing(func() error { return a.disk.rename(to, path) })
-	return nil
-}
-
-// adjust gives a file that is moved unchanged the step's mode and time.
-func (a *application) adjust(name string, s Step) error {
-	fi, err := a.disk.lstat(name)
-	if err != nil || !fi.Mode().IsRegular() || adjusted(fi, s) {
-		return err
-	}
-	if linked(fi) {
-		return ErrConflict // it has got another name since it was prepared
-	}
-	if mode := fi.Mode().Perm(); mode != s.Mode {
-		if err := a.disk.chmod(name, s.Mode); err != nil {
-			return err
-		}
-		a.undoing(func() error { return a.disk.chmod(name, mode) })
-	}
-	if s.ModTime.IsZero() || plainTime(fi.ModTime()).Equal(s.ModTime) {
-		return nil
-	}
-	return a.setTime(name, fi, s.ModTime)
-}
-
-// adjusted reports whether a file has a step's mode and time.
-func adjusted(fi fs.FileInfo, s Step) bool {
-	return fi.Mode().Perm() == s.Mode && (s.ModTime.IsZero() || plainTime(fi.ModTime()).Equal(s.ModTime))
-}
-
-func (a *application) setTime(name string, fi fs.FileInfo, t time.Time) error {
-	if err := a.disk.chtimes(name, t); err != nil {
-		return err
-	}
-	a.undoing(func() error { return a.disk.chtimes(name, fi.ModTime()) })
-	return nil
-}
-
-// times sets the times of what is otherwise in place.
-func (a *application) times() error {
-	for i, s := range a.change.Steps {
-		if _, copied := a.staged[i]; copied || s.Action != ActTimes {
-			continue
-		}
-		fi, err := a.disk.lstat(s.Path)
-		if err != nil {
-			return err
-		}
-		if k := kindOf(fi.Mode()); (k != File && k != Dir) || linked(fi) {
-			return ErrConflict
-		}
-		a.disturbed[s.Path] = struct{}{}
-		if err := a.setTime(s.Path, fi, s.ModTime); err != nil {
+func (p *publication) keepOld(i int, path string) error {
+	to := fmt.Sprintf("%s/%sk%d", p.stage, oldPart, i)
+	p.disturbed[path] = struct{}{}
+	if p.disk.link(path, to) != nil {
+		if err := p.move(path, to); err != nil {
 			return err
 		}
 	}
+	p.undoing(func() error { return p.move(to, path) })
 	return nil
-}
-
-// sync makes the new names durable.
-func (a *application) sync() error {
-	for _, dir := range slices.Sorted(maps.Keys(a.touched)) {
-		if a.trash[dir] != "" && !a.made[dir] {
-			continue // it was removed itself, and a link may be there now
-		}
-		if err := a.disk.syncDir(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rootTimed reports whether the call set the root's time.
-func (a *application) rootTimed() bool {
-	return slices.ContainsFunc(a.change.Steps, func(s Step) bool { return s.Action == ActTimes && s.Path == "." })
-}
-
-// settleRoot repeats the setting of the root's time, which the stage's end
-// has changed. Times are no effect: it may fail.
-func (a *application) settleRoot() {
-	for _, s := range a.change.Steps {
-		if s.Action == ActTimes && s.Path == "." {
-			_ = a.disk.chtimes(".", s.ModTime)
-		}
-	}
 }

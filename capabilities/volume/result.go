@@ -2,14 +2,25 @@ package volume
 
 import (
 	"strings"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
 // Result returns the tree that the call would leave, for who judges it: what is
-// read through it is no effect of the call. Errors can also be those of the
-// overlay. Stamps have no times of status changes and no digests.
-func (o *Overlay) Result() Base { return result{o} }
+// read through it is no effect of the call. It shows what a commit would leave,
+// times too: what was written as it was before has the time that it had. Errors
+// can also be those of the overlay. Stamps have no times of status changes and no
+// digests.
+func (o *Overlay) Result() Shadow { return result{o} }
+
+// Shadow is a tree that looks like the base on which it lies once a change is
+// committed.
+type Shadow interface {
+	Base
+	Lister
+	Stepper
+}
 
 type result struct{ o *Overlay }
 
@@ -47,11 +58,48 @@ func (r result) Lstat(name string) (Info, Stamp, error) {
 	if err != nil {
 		return Info{}, Stamp{}, err
 	}
+	if info.ModTime, err = r.time(name, info.ModTime); err != nil {
+		return Info{}, Stamp{}, err
+	}
 	st := Stamp{Exists: true, Kind: info.Kind, Mode: info.Mode}
 	if info.Kind != Dir {
 		st.Size, st.ModTime, st.Inode = info.Size, info.ModTime, info.Inode
 	}
 	return info, st, nil
+}
+
+// time returns the time that a commit would leave at a path, where the overlay
+// has one.
+func (r result) time(name string, is time.Time) (time.Time, error) {
+	d := r.o.delta()
+	if d.err != nil {
+		return time.Time{}, d.err
+	}
+	t, changed := d.time(name)
+	switch {
+	case changed && t.IsZero():
+		return is, nil
+	case changed:
+		return t, nil
+	}
+	return r.o.notes.time(name), nil
+}
+
+// TimeStep is that of the base.
+func (r result) TimeStep() time.Duration { return r.o.steps }
+
+// List is ReadDir, and reports whether the base has entries there that cannot be
+// shown.
+func (r result) List(name string) (list []Entry, hidden bool, err error) {
+	n, err := r.node(name)
+	if err != nil {
+		return nil, false, err
+	}
+	if list, err = r.ReadDir(name); err != nil || n.base == "" {
+		return list, false, err
+	}
+	l, err := r.o.notes.listing(n.base)
+	return list, l.more, err
 }
 
 func (r result) ReadDir(name string) ([]Entry, error) {

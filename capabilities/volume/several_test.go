@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
@@ -42,10 +43,11 @@ func TestSeveralFaults(t *testing.T) {
 	volume.Plant(t, after, volume.LivelyEnd)
 	want := volume.Image(t, after)
 	failed := 0
-	for k := 1; ; k++ {
+	step := volume.Every(7)
+	for k := 1; ; k += step {
 		vols, dirs := copies(t, template, filepath.Join(scratch, strconv.Itoa(k)))
 		before := volume.Image(t, dirs[0])
-		x := tx.Begin(vols, volume.Options{Budget: &volume.Budget{Bytes: 64 << 20, Files: 1000}})
+		x := tx.Begin(tx.Parts{Volumes: vols}, volume.Options{Budget: &volume.Budget{Bytes: 64 << 20, Files: 1000}})
 		for _, v := range vols {
 			volume.LivelyCall(t, x.Overlay(v.Name))
 		}
@@ -61,7 +63,7 @@ func TestSeveralFaults(t *testing.T) {
 				return nil
 			})
 		}
-		err = x.Commit(t.Context(), p)
+		err = x.Commit(t.Context(), p, store.Commit{})
 		if errors.Is(err, tx.ErrPartial) || (err != nil && !errors.Is(err, injected)) {
 			t.Errorf("fault %d (%s): %v", k, where, err)
 		}
@@ -80,7 +82,7 @@ func TestSeveralFaults(t *testing.T) {
 			break
 		}
 	}
-	if failed < 200 {
+	if failed*step < 200 {
 		t.Errorf("%d faults failed the commit: the test does not reach what it should", failed)
 	}
 }
@@ -91,7 +93,7 @@ func TestSeveralRetry(t *testing.T) {
 	volume.Plant(t, template, volume.Lively)
 	vols, dirs := copies(t, template, t.TempDir())
 	begin := func() *tx.Tx {
-		return tx.Begin(vols, volume.Options{Budget: &volume.Budget{Bytes: 64 << 20, Files: 1000}})
+		return tx.Begin(tx.Parts{Volumes: vols}, volume.Options{Budget: &volume.Budget{Bytes: 64 << 20, Files: 1000}})
 	}
 	x := begin()
 	for _, v := range vols {
@@ -106,11 +108,11 @@ func TestSeveralRetry(t *testing.T) {
 		}
 		return nil
 	})
-	if err := x.Commit(t.Context(), p); !errors.Is(err, injected) {
+	if err := x.Commit(t.Context(), p, store.Commit{}); !errors.Is(err, injected) {
 		t.Fatalf("commit: %v", err)
 	}
 	b.SetFault(nil)
-	must(t, begin().Commit(t.Context(), p))
+	must(t, begin().Commit(t.Context(), p, store.Commit{}))
 	after := t.TempDir()
 	volume.Plant(t, after, volume.LivelyEnd)
 	for _, dir := range dirs {

@@ -1,47 +1,157 @@
 package volume
 
 import (
-	"context"
-	"io"
-	"io/fs"
-	"os"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
-
-	"github.com/sandboxd/sandboxd/capabilities"
 )
 
 // The names in a stage begin with one of these. See the package's comment.
 const (
-	newPart = "n-"
-	oldPart = "o-"
+	newPart     = "n-"
+	oldPart     = "o-"
+	movedPart   = "m-"
+	removedPart = "r-"
+	foreignPart = "f-"
 
 	donePrefix = reservedPrefix + "done-"
+	keptPrefix = reservedPrefix + "kept-"
+	txPrefix   = reservedPrefix + "tx-"
 )
+
+// newStage returns a name for a stage. That of a change that is committed
+// elsewhere says where.
+func (h *HostDir) newStage() string {
+	if h.intents == nil {
+		return reservedPrefix + rand.Text()
+	}
+	return h.ownPrefix() + rand.Text()
+}
+
+func (h *HostDir) ownPrefix() string {
+	if h.owner == "" {
+		return txPrefix + "-"
+	}
+	sum := sha256.Sum256([]byte(h.owner))
+	return txPrefix + hex.EncodeToString(sum[:8]) + "-"
+}
+
+// quietly does what makes or takes away a name in the root. The root keeps its
+// time: guests cannot see the name.
+func (h *HostDir) quietly(do func() error) error {
+	h.publishing.Lock()
+	defer h.publishing.Unlock()
+	fi, err := h.disk.lstat(".")
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	_ = h.disk.chtimes(".", fi.ModTime()) // only the owner can set it
+	return nil
+}
 
 // retire gives a stage a name that says that nothing is lost with it, and
 // returns the name that it has then.
 func (h *HostDir) retire(stage string) string {
 	if rest, ok := strings.CutPrefix(stage, reservedPrefix); ok && !strings.HasPrefix(stage, donePrefix) {
-		if done := donePrefix + rest; h.disk.rename(stage, done) == nil {
+		done := donePrefix + rest
+		if h.quietly(func() error { return h.disk.rename(stage, done) }) == nil {
 			return done
 		}
 	}
 	return stage
 }
 
+// retired gives the stage of a committed change that is in place another name,
+// durably, before anything in it is deleted: without a stage the change is done.
+// It returns the new name, or nothing when the stage has to stay because there is
+// something of somebody else in it.
+func (h *HostDir) retired(stage string, kept bool) (string, error) {
+	rest, to := strings.TrimPrefix(stage, reservedPrefix), donePrefix
+	parts, err := h.parts(stage)
+	if err != nil {
+		return "", err
+	}
+	kept = kept || slices.ContainsFunc(parts, func(name string) bool { return strings.HasPrefix(name, foreignPart) })
+	if kept {
+		to = keptPrefix
+	}
+	to += rest
+	if err := h.quietly(func() error { return h.disk.rename(stage, to) }); err != nil {
+		return "", err
+	}
+	if err := h.disk.syncDir("."); err != nil {
+		return "", err
+	}
+	if !kept {
+		return to, nil
+	}
+	h.mu.Lock()
+	h.abandoned = append(h.abandoned, to)
+	h.mu.Unlock()
+	for _, name := range parts {
+		if !strings.HasPrefix(name, foreignPart) {
+			_ = h.disk.removeAll(join(to, name)) // it is only in the way
+		}
+	}
+	return "", nil
+}
+
+// parts returns the names in a stage.
+func (h *HostDir) parts(stage string) ([]string, error) {
+	list, err := h.names(stage)
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
+	}
+	return names, err
+}
+
 // discard deletes a stage. The change is done or undone, so this is no longer a
 // reason to fail; the next change tries again.
-func (h *HostDir) discard(stage string) {
-	stage = h.retire(stage)
+func (h *HostDir) discard(stage string) { h.empty(h.retire(stage)) }
+
+// leave notes a stage that may be that of a committed change.
+func (h *HostDir) leave(stage string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left = append(h.left, stage)
+}
+
+// empty deletes a stage that was retired.
+func (h *HostDir) empty(stage string) {
+	if stage == "" {
+		return
+	}
 	for range 2 {
-		if err := h.disk.removeAll(stage); err == nil {
+		if h.delete(stage) == nil {
 			return
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stale = append(h.stale, stage)
+}
+
+// delete deletes a stage. Readers are kept out for its own name only.
+func (h *HostDir) delete(stage string) error {
+	parts, err := h.parts(stage)
+	if err != nil {
+		if isAbsent(errnoOf(err)) {
+			return nil
+		}
+		return err
+	}
+	for _, name := range parts {
+		if err := h.disk.removeAll(join(stage, name)); err != nil {
+			return err
+		}
+	}
+	return h.quietly(func() error { return h.disk.remove(stage) })
 }
 
 // sweep deletes stages that could not be deleted before and, once, those that
@@ -64,10 +174,27 @@ func (l *lockedDir) sweep() {
 	}
 	h.swept = true
 	for _, e := range list {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), reservedPrefix) || h.isStale(e.Name()) {
+		name := e.Name()
+		others := strings.HasPrefix(name, txPrefix) && (h.intents == nil || !strings.HasPrefix(name, h.ownPrefix()))
+		if !e.IsDir() || !strings.HasPrefix(name, reservedPrefix) || h.isStale(name) || others {
 			continue
 		}
-		l.sweepStage(e.Name())
+		l.sweepStage(name)
+	}
+}
+
+// sweepLeft deletes stages that were left because it was not known whether they
+// were committed: they were not, or their changes would be in place by now.
+func (l *lockedDir) sweepLeft() {
+	h := l.host
+	h.mu.Lock()
+	left := h.left
+	h.left = nil
+	h.mu.Unlock()
+	for _, stage := range left {
+		if fi, err := h.disk.exists(stage); err == nil && fi != nil && h.expendable(stage, true) {
+			h.discard(stage)
+		}
 	}
 }
 
@@ -81,7 +208,7 @@ func (l *lockedDir) sweepStage(stage string) {
 	if state, err := tryLock(dir, false); err != nil || state != locked {
 		return
 	}
-	if h.expendable(stage) {
+	if h.expendable(stage, h.owner != "") {
 		h.discard(stage)
 		return
 	}
@@ -96,187 +223,18 @@ func (h *HostDir) isStale(stage string) bool {
 	return slices.Contains(h.stale, stage)
 }
 
-// expendable reports whether nothing is lost with a stage.
-func (h *HostDir) expendable(stage string) bool {
+// expendable reports whether nothing is lost with a stage that nobody fills and
+// that is not pending. The latter is known only of those that are ours.
+func (h *HostDir) expendable(stage string, ours bool) bool {
 	if strings.HasPrefix(stage, donePrefix) {
 		return true
 	}
-	parts, err := h.names(stage)
-	return err == nil && !slices.ContainsFunc(parts, func(e fs.DirEntry) bool {
-		return !strings.HasPrefix(e.Name(), newPart)
+	committed := strings.HasPrefix(stage, txPrefix)
+	if committed && !ours {
+		return false
+	}
+	parts, err := h.parts(stage)
+	return err == nil && !slices.ContainsFunc(parts, func(name string) bool {
+		return !strings.HasPrefix(name, newPart) && !(committed && strings.HasPrefix(name, removedPart))
 	})
-}
-
-// prepare makes in the stage what the steps put in place. Files that are moved
-// unchanged from a path that goes away are left for the places phase.
-func (a *application) prepare(ctx context.Context) error {
-	for i, s := range a.change.Steps {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var err error
-		switch s.Action {
-		case ActPut:
-			err = a.prepareFile(i, s)
-		case ActLink:
-			err = a.prepareLink(i, s)
-		case ActTimes:
-			err = a.prepareTimes(i, s)
-		case ActRemove, ActMkdir:
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// prepareLink refuses a link that is not what the step says it is: who looked
-// at the change was told that.
-func (a *application) prepareLink(i int, s Step) error {
-	target, err := a.host.Readlink(s.Base)
-	switch {
-	case err != nil:
-		return err
-	case target != s.Target || !a.vacated[s.Base]:
-		return capabilities.EINVAL
-	}
-	a.sources[s.Base] = true
-	a.staged[i] = ""
-	return nil
-}
-
-func (a *application) prepareFile(i int, s Step) error {
-	moved, err := a.movedWhole(s)
-	if err != nil {
-		return err
-	}
-	if moved {
-		a.sources[s.Base] = true
-		a.staged[i] = ""
-		return nil
-	}
-	return a.stageFile(i, s)
-}
-
-// prepareTimes makes a copy of a file that has other names, perhaps outside the
-// volume: their times are not the call's to set.
-func (a *application) prepareTimes(i int, s Step) error {
-	if !a.known[s.Path] || a.vacated[s.Path] {
-		return nil
-	}
-	fi, err := a.disk.lstat(s.Path)
-	if err != nil || !linked(fi) {
-		return err
-	}
-	s.Base, s.Keep, s.Size, s.Mode = s.Path, fi.Size(), fi.Size(), fi.Mode().Perm()
-	return a.stageFile(i, s)
-}
-
-// stageFile makes a step's file.
-func (a *application) stageFile(i int, s Step) error {
-	a.staged[i] = a.part(newPart)
-	f, err := a.disk.create(a.staged[i])
-	if err != nil {
-		return err
-	}
-	err = a.fill(f, s, a.staged[i])
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-// movedWhole reports whether the step moves a file of the base as it is. One
-// that has other names, perhaps outside the volume, is copied when its mode or
-// time would change with it.
-func (a *application) movedWhole(s Step) (bool, error) {
-	if s.Base == "" || s.Base == s.Path || !a.vacated[s.Base] || len(s.Extents) > 0 || s.Keep != s.Size {
-		return false, nil
-	}
-	fi, err := a.disk.lstat(s.Base)
-	if err != nil {
-		return false, err
-	}
-	switch kindOf(fi.Mode()) {
-	case File:
-		return fi.Size() == s.Size && (!linked(fi) || adjusted(fi, s)), nil
-	case Special:
-		return true, nil
-	case Dir, Symlink:
-	}
-	return false, ErrConflict
-}
-
-// fill writes the content, owner, mode and time of a step's file, durably.
-func (a *application) fill(f *os.File, s Step, name string) error {
-	if err := a.copyBase(f, s); err != nil {
-		return err
-	}
-	for _, e := range s.Extents {
-		if err := a.disk.hit("write", name); err != nil {
-			return err
-		}
-		if _, err := f.WriteAt(e.Data, e.Offset); err != nil {
-			return err
-		}
-	}
-	if err := a.disk.hit("truncate", name); err != nil {
-		return err
-	}
-	if err := f.Truncate(s.Size); err != nil {
-		return err
-	}
-	if err := a.owner(f, s.Path); err != nil {
-		return err
-	}
-	if err := a.disk.chmod(name, s.Mode); err != nil {
-		return err
-	}
-	if !s.ModTime.IsZero() {
-		if err := a.disk.chtimes(name, s.ModTime); err != nil {
-			return err
-		}
-	}
-	if err := a.disk.hit("sync", name); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-// owner gives a new file the owner of the one that it replaces. Only a path
-// that the call saw is looked at: others may lead through what goes away.
-func (a *application) owner(f *os.File, path string) error {
-	if !a.known[path] {
-		return nil
-	}
-	old, err := a.disk.lstat(path)
-	if err != nil {
-		return err
-	}
-	keepOwner(f, old)
-	return nil
-}
-
-// copyBase copies what a step keeps of a base file.
-func (a *application) copyBase(f *os.File, s Step) error {
-	if s.Keep == 0 {
-		return nil
-	}
-	if err := a.disk.hit("open", s.Base); err != nil {
-		return err
-	}
-	src, err := a.host.open(s.Base)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	if err := a.disk.hit("copy", s.Base); err != nil {
-		return err
-	}
-	n, err := io.Copy(f, io.LimitReader(src, s.Keep))
-	if err == nil && n < s.Keep {
-		err = ErrConflict
-	}
-	return err
 }

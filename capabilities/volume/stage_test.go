@@ -1,9 +1,14 @@
 package volume
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/sandboxd/sandboxd/capabilities"
 )
 
 // A change deletes the stages of dead processes that hold nothing of the
@@ -74,4 +79,122 @@ func TestStageNames(t *testing.T) {
 	if !slices.Equal(stages, []string{newPart, oldPart, oldPart}) {
 		t.Errorf("parts %q", stages)
 	}
+}
+
+// Only the owner of a stage knows whether it was committed.
+func TestStagesOfOtherStores(t *testing.T) {
+	for name, c := range map[string]struct {
+		in        Intents
+		left      bool
+		abandoned bool
+	}{
+		"owner":              {&journal{name: "store"}, false, false},
+		"another store":      {&journal{name: "other"}, true, false},
+		"a store of no name": {&journal{}, true, false},
+		"no store":           {nil, true, false},
+	} {
+		dir, j := unpublished(t, map[string]string{"f": "old"}, func(g *guest) error { return g.write("f", "new", -1) })
+		j.pending = nil
+		h := open(t, dir)
+		if c.in != nil {
+			var err error
+			h, err = OpenJournaled(dir, c.in)
+			must(t, err)
+		}
+		must(t, h.Apply(t.Context(), change(t, h, func(g *guest) error { return g.write("n", "x", -1) })))
+		if names := stages(t, dir); (len(names) == 1) != c.left {
+			t.Errorf("%s: left %q", name, names)
+		}
+		if names := h.Abandoned(); (len(names) == 1) != c.abandoned {
+			t.Errorf("%s: abandoned %q", name, names)
+		}
+		if c.in != nil {
+			must(t, h.Close())
+		}
+	}
+}
+
+// A store of no name tells of the stages that it does not know.
+func TestStageOfNoOne(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{".sandboxd-tx--" + strings.Repeat("A", 26) + "/n-1": "x"})
+	h, err := OpenJournaled(dir, &journal{})
+	must(t, err)
+	defer h.Close()
+	must(t, h.Apply(t.Context(), change(t, h, func(g *guest) error { return g.write("n", "x", -1) })))
+	if names := h.Abandoned(); len(names) != 1 || len(stages(t, dir)) != 1 {
+		t.Errorf("abandoned %q of %q", names, stages(t, dir))
+	}
+}
+
+// The stage is there from Stage to Close and no guest can tell: not by names, not
+// by listings, not by the root's time.
+func TestStageIsInvisible(t *testing.T) {
+	for name, opened := range map[string]func(dir string) (*HostDir, error){
+		"journaled": func(dir string) (*HostDir, error) { return OpenJournaled(dir, &journal{name: "store"}) },
+		"plain":     OpenDir,
+	} {
+		dir := t.TempDir()
+		plant(t, dir, map[string]string{"f": "old", "d/": ""})
+		at := time.Unix(1e9, 0)
+		must(t, os.Chtimes(dir, at, at))
+		h, err := opened(dir)
+		must(t, err)
+		reader := change(t, h, func(g *guest) error { _, err := g.List(g.Root()); return err })
+		c := change(t, h, func(g *guest) error { return g.write("f", "new", -1) })
+		if len(stages(t, dir)) != 0 {
+			t.Errorf("%s: a stage before Stage", name)
+		}
+		s, err := h.stage(t.Context(), c)
+		must(t, err)
+		names := stages(t, dir)
+		if len(names) != 1 {
+			t.Fatalf("%s: stages %q", name, names)
+		}
+		looks := func(when string) {
+			t.Helper()
+			g := overlay(t, h)
+			list, err := g.List(g.Root())
+			if err != nil || len(list) != 2 {
+				t.Errorf("%s: %s: listed %v, %v", name, when, list, err)
+			}
+			for what, err := range map[string]error{
+				"stat":        func() error { _, err := g.node(names[0], true); return err }(),
+				"stat part":   func() error { _, err := g.node(names[0]+"/n-1", true); return err }(),
+				"rename from": g.mv(names[0], "x"), "remove": g.rm(names[0]), "remove part": g.rm(names[0] + "/n-1"),
+			} {
+				if !errors.Is(err, capabilities.ENOENT) {
+					t.Errorf("%s: %s: %s: %v", name, when, what, err)
+				}
+			}
+			for what, err := range map[string]error{
+				"create": g.write(names[0], "x", 0), "mkdir": g.mkdir(names[0]), "rename to": g.mv("d", names[0]),
+			} {
+				if !errors.Is(err, capabilities.EACCES) {
+					t.Errorf("%s: %s: %s: %v", name, when, what, err)
+				}
+			}
+			if info, _, err := h.Lstat("."); err != nil || !info.ModTime.Equal(at) {
+				t.Errorf("%s: %s: time of the root %v, %v", name, when, info.ModTime, err)
+			}
+		}
+		looks("staged")
+		must(t, s.Lock(t.Context()))
+		must(t, h.holdsAll(t, reader))
+		must(t, s.Check(t.Context()))
+		_ = s.Intent()
+		must(t, s.Publish(t.Context()))
+		looks("published")
+		s.Close()
+		looks("closed")
+		if left := stages(t, dir); len(left) != 0 {
+			t.Errorf("%s: left %q", name, left)
+		}
+		must(t, h.Close())
+	}
+}
+
+func (h *HostDir) holdsAll(t *testing.T, c *Change) error {
+	_, err := h.holds(t.Context(), c)
+	return err
 }

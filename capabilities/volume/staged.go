@@ -2,7 +2,6 @@ package volume
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,7 +35,7 @@ func (h *HostDir) stage(ctx context.Context, c *Change) (*stagedChange, error) {
 	}
 	if err := s.fill(ctx); err != nil {
 		s.Close()
-		if changed := h.holds(ctx, c); errors.Is(changed, ErrConflict) {
+		if _, changed := h.holds(ctx, c); errors.Is(changed, ErrConflict) {
 			err = changed
 		}
 		return nil, fmt.Errorf("volume stage: %w", named(err))
@@ -51,20 +50,33 @@ type stagedChange struct {
 	app       *application
 	hold      *os.File // keeps the stage from being taken for one that was left
 	lock      *lockedDir
-	checked   bool
+	found     map[string]Stamp // by guarded path; nil: the guards were not checked
+	pub       *publication
+	retired   string // what is left of the stage
 	published bool
 	torn      bool
 }
 
+// fill makes the stage and what is in it. When the change is committed elsewhere
+// all of that is durable by then: the files, then their names, then the stage's.
 func (s *stagedChange) fill(ctx context.Context) error {
 	for range maxStages {
 		stage, err := s.make()
 		if err != nil {
 			return err
 		}
-		if stage != "" {
-			return s.app.prepare(ctx)
+		if stage == "" {
+			continue
 		}
+		if err := s.app.prepare(ctx); err != nil || s.host.intents == nil {
+			return err
+		}
+		for _, dir := range []string{stage, "."} {
+			if err := s.host.disk.syncDir(dir); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return capabilities.EAGAIN
 }
@@ -72,8 +84,8 @@ func (s *stagedChange) fill(ctx context.Context) error {
 // make makes and locks a stage. It returns nothing when somebody has taken the
 // stage away before it was locked.
 func (s *stagedChange) make() (string, error) {
-	stage, disk := reservedPrefix+rand.Text(), s.host.disk
-	if err := disk.mkdir(stage, 0o700); err != nil {
+	stage := s.host.newStage()
+	if err := s.host.quietly(func() error { return s.host.disk.mkdir(stage, 0o700) }); err != nil {
 		return "", err
 	}
 	s.app = newApplication(s.host, s.change, stage)
@@ -121,20 +133,40 @@ func takenIfAbsent(err error) error {
 
 // Lock is that of [Staged].
 func (s *stagedChange) Lock(ctx context.Context) (err error) {
-	s.lock, err = s.host.lock(ctx, s.change.Empty())
+	s.lock, err = s.host.settled(ctx, s.change.Empty())
 	return err
 }
 
 // Check is that of [Staged].
 func (s *stagedChange) Check(ctx context.Context) error {
-	err := s.host.holds(ctx, s.change)
-	s.checked = err == nil
-	return err
+	found, err := s.host.holds(ctx, s.change)
+	if err != nil {
+		return err
+	}
+	if s.app != nil && s.host.intents != nil {
+		if err := s.app.allowed(); err != nil {
+			return fmt.Errorf("volume check: %w", named(err))
+		}
+	}
+	s.found = found
+	return nil
+}
+
+// Intent is that of [Intending].
+func (s *stagedChange) Intent() []byte {
+	if s.app == nil || s.host.intents == nil {
+		return nil
+	}
+	if s.pub == nil {
+		s.pub = s.app.plan(s.found, true)
+	}
+	return s.host.intentOf(s.pub)
 }
 
 // Publish is that of [Staged].
 func (s *stagedChange) Publish(ctx context.Context) error {
-	if !s.checked {
+	committed := s.pub != nil
+	if s.found == nil && !committed {
 		if err := s.Check(ctx); err != nil {
 			return err
 		}
@@ -143,22 +175,35 @@ func (s *stagedChange) Publish(ctx context.Context) error {
 		return nil
 	}
 	s.lock.sweep()
-	err := s.app.publish()
+	if !committed {
+		s.pub = s.app.plan(s.found, false)
+	}
+	err := s.pub.run()
+	if err == nil && committed {
+		s.retired, err = s.host.retired(s.app.stage, s.pub.kept)
+	}
 	if err == nil {
 		s.published = true
 		return nil
 	}
-	s.settle(err)
+	if !committed {
+		s.settle(err)
+	} else if errors.Is(err, ErrConflict) {
+		err = fmt.Errorf("%w: %s", capabilities.EIO, err.Error()) // nobody may run the call again
+	}
 	return fmt.Errorf("volume publish: %w", named(err))
 }
 
 // Undo is that of [Staged].
 func (s *stagedChange) Undo() error {
-	if !s.published {
+	switch {
+	case !s.published:
 		return nil
+	case s.pub.forward:
+		return fmt.Errorf("volume undo: %w: the change is committed", ErrTorn)
 	}
 	s.published = false
-	err := s.app.unpublish()
+	err := s.pub.unpublish()
 	s.settle(err)
 	if err != nil {
 		return fmt.Errorf("volume undo: %w", err)
@@ -172,29 +217,33 @@ func (s *stagedChange) settle(err error) {
 		return
 	}
 	s.host.discard(s.app.stage) // before remembering: it holds links to files
-	s.host.remember(s.change.Guards, s.app.disturbed)
-	s.app = nil
+	s.host.remember(s.change.Guards, s.pub.disturbed)
+	s.app, s.pub = nil, nil
+}
+
+// Drop is that of [Intending].
+func (s *stagedChange) Drop() {
+	if !s.published {
+		s.pub = nil
+	}
 }
 
 // Close is that of [Staged].
 func (s *stagedChange) Close() {
-	stage := ""
-	if s.app != nil && !s.torn {
+	stage := s.retired
+	switch {
+	case s.app == nil, s.torn, s.published && s.pub.forward:
+	case !s.published && s.pub != nil: // committed, perhaps
+		s.host.leave(s.app.stage)
+	default:
 		stage = s.host.retire(s.app.stage)
-		if s.published && s.app.rootTimed() {
-			s.host.discard(stage)
-			s.app.settleRoot()
-			stage = ""
-		}
 	}
 	if s.lock != nil {
 		s.lock.unlock()
 	}
-	if stage != "" {
-		s.host.discard(stage)
-	}
+	s.host.empty(stage)
 	if s.hold != nil {
 		_ = s.hold.Close() // it was only held
 	}
-	s.app, s.lock, s.hold = nil, nil, nil
+	s.app, s.pub, s.lock, s.hold, s.retired = nil, nil, nil, nil, ""
 }

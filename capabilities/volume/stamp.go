@@ -12,7 +12,7 @@ import (
 func (s Stamp) Same(t Stamp) bool {
 	return s.Exists == t.Exists && s.Kind == t.Kind && s.Mode == t.Mode && s.Size == t.Size &&
 		s.ModTime.Equal(t.ModTime) && s.Changed.Equal(t.Changed) && s.Inode == t.Inode &&
-		s.Digest == t.Digest
+		s.Digest == t.Digest && s.Version == t.Version
 }
 
 // ListingDigest returns what [Listing] compares: hex SHA-256 over the names

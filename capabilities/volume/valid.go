@@ -9,7 +9,8 @@ import (
 
 // valid refuses a change that no overlay would make, with EINVAL: it may come
 // from a decoder. What passes changes nothing that it has no guard for, passes
-// through directories only, and makes no link.
+// through directories only, and makes no link but for the host, see
+// [Overlay.Symlink].
 func (c *Change) valid() error {
 	v := validator{guards: map[string]Stamp{}, removed: map[string]bool{}, made: map[string]Step{}, sources: map[string]bool{}}
 	if v.guarded(c) && v.collect(c.Steps) && v.steps(c.Steps) {
@@ -132,7 +133,7 @@ func (v *validator) step(s Step) bool {
 	case ActRemove:
 		return v.guards[s.Path].Exists
 	case ActMkdir:
-		return v.free(s.Path) && s.Base == ""
+		return v.free(s.Path) && (s.Base == "" || v.source(s.Base, Dir))
 	case ActPut:
 		return v.put(s)
 	case ActLink:
@@ -182,8 +183,12 @@ func (v *validator) put(s Step) bool {
 	return true
 }
 
-// link checks a link: it can only be moved from where it no longer is.
+// link checks a link: it can only be moved from where it no longer is, or put back
+// by the host.
 func (v *validator) link(s Step) bool {
+	if s.putBack {
+		return s.Base == "" && plainTarget(s.Target) && (v.free(s.Path) || v.guards[s.Path].Kind == Symlink)
+	}
 	over, replaced := v.made[s.Base]
 	replaced = replaced && over.Base != s.Base
 	return (v.free(s.Path) || v.guards[s.Path].Kind == Symlink) &&

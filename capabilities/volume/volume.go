@@ -25,20 +25,58 @@
 // is held to the end. That a name is not there is remembered of paths that were
 // seen and of no others; maps are made anew when most of their entries are gone.
 //
+// # Committed elsewhere
+//
+// A change of a folder can be committed by a transaction that knows nothing of
+// files. It is staged, locked and checked; then its intent, which says what
+// publishing will do, is committed with everything else of the call; then it is
+// published. Whoever uses the folder next, in whatever process, finishes what was
+// committed and not published: see [Intents], [HostDir.Settle], [HostDir.Resume].
+//
+//	Stage      the new files, synced; the stage, synced; the root, synced
+//	Lock       what others committed is in place
+//	Check      the guards; and what the host would refuse later
+//	(commit)   the intent: from here on the change is made
+//	Publish    what is taken away goes into the stage, which is synced before any
+//	           directory that lost a name; new directories are made and synced before
+//	           anything is put into them; files are renamed into place; times are set;
+//	           all directories are synced; the stage gets another name; the root is
+//	           synced
+//	Done       the intent is no longer needed
+//	Close      what is left of the stage is deleted
+//
+// So before the commit nothing of the change is in the folder, and all of its new
+// content is on the disk; and when the stage's name has gone all of the change is
+// on the disk. In between each operation tells by the stage whether it was done: a
+// file is either there or at its path. A disk may lose, of what was not synced,
+// any operation and not the ones before or after it; the tests say what else is
+// taken for granted. On Windows directories cannot be synced: there the change
+// survives a killed process, and power loss as far as the file system sees to that.
+//
+// What somebody else wrote between the commit and the publication, where the change
+// belongs, is moved into the stage, and that stays, as ".sandboxd-kept-" and more.
+// Others see a change half made for as long as it is published, and after a crash
+// until it is resumed: only what comes through a HostDir waits.
+//
 // # What a killed process leaves
 //
 // Changes are made with the help of a stage, a folder in the volume's root
 // whose name begins with ".sandboxd-". In it, names that begin with "n-" are new
-// contents, and names that begin with "o-" are files of the volume. When a
-// change is done or taken back, its stage is named ".sandboxd-done-" and more,
-// and deleted.
+// contents. When a change is done or taken back, its stage is named
+// ".sandboxd-done-" and more, and deleted.
 //
 // A stage is filled before the folder is locked, and locked itself until it is
 // deleted. The first change through a HostDir looks for stages that others left,
-// which are not locked. It deletes those that are done or hold new contents only. One with files of the
-// volume may be all that is left of them: it stays, and [HostDir.Abandoned] tells
-// of it once. What was being changed has to be moved back by hand. Where folders
-// cannot be locked a stage may be in use, and none is deleted.
+// which are not locked. It deletes those that are done or hold new contents only.
+// The stage of a change that is committed elsewhere is named ".sandboxd-tx-" and
+// more, and only its [Owner] knows whether it was; the one of a change that was is
+// resumed first.
+//
+// A change that is committed by publishing it can be left half made. In its stage,
+// names that begin with "o-" are files of the volume, and may be all that is left
+// of them: the stage stays, and [HostDir.Abandoned] tells of it once. What was
+// being changed has to be moved back by hand. Where folders cannot be locked a
+// stage may be in use, and none is deleted.
 package volume
 
 import (
@@ -103,6 +141,9 @@ type Stamp struct {
 	// Digest is the hex SHA-256 of the content, of a file that was changed so
 	// shortly before it was stamped that its times cannot tell a further change.
 	Digest string `json:"digest,omitempty"`
+	// Version is that of the path in a store, of a volume that lives there; 0
+	// elsewhere. Of a directory too: it is another one when it was made anew.
+	Version uint64 `json:"version,omitempty"`
 }
 
 // Base is the committed state of a volume, for reading. Names are slash
@@ -126,6 +167,12 @@ type Lister interface {
 	// List is ReadDir. It also reports whether the directory has entries that
 	// are not in the list because they cannot be shown.
 	List(name string) (list []Entry, hidden bool, err error)
+}
+
+// Stepper is a [Base] that counts times in steps: a time that is set is cut to a
+// multiple of the step, and an [Overlay] shows no other. Others count nanoseconds.
+type Stepper interface {
+	TimeStep() time.Duration
 }
 
 // Store is a volume that changes can be applied to.
@@ -199,7 +246,7 @@ const (
 	ActRemove Action = "remove" // a file, link or directory of the base
 	ActMkdir  Action = "mkdir"
 	ActPut    Action = "put"  // a file with new content, or a base file moved
-	ActLink   Action = "link" // a link of the base moved: none is ever made
+	ActLink   Action = "link" // a link of the base moved; none is ever made but by Overlay.Symlink
 	ActTimes  Action = "times"
 )
 
@@ -210,11 +257,17 @@ type Step struct {
 	Path    string      `json:"path"`
 	Mode    fs.FileMode `json:"mode,omitempty"`
 	ModTime time.Time   `json:"modTime,omitzero"`
-	Base    string      `json:"base,omitempty"` // path in the base, empty for none
-	Keep    int64       `json:"keep,omitempty"`
-	Extents []Extent    `json:"extents,omitempty"`
-	Size    int64       `json:"size,omitempty"`
-	Target  string      `json:"target,omitempty"` // of a link
+	// Was is the time that the call saw, of [ActTimes] for a directory whose time
+	// it did not set: it follows from the names that the call made or removed. Such
+	// a step is no effect, and never the only one.
+	Was     time.Time `json:"was,omitzero"`
+	Base    string    `json:"base,omitempty"` // path in the base, empty for none; of mkdir: a directory that was moved
+	Keep    int64     `json:"keep,omitempty"`
+	Extents []Extent  `json:"extents,omitempty"`
+	Size    int64     `json:"size,omitempty"`
+	Target  string    `json:"target,omitempty"` // of a link
+
+	putBack bool // a link that the host makes. A step that was decoded makes none
 }
 
 // Extent is a run of bytes in a file.
