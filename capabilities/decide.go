@@ -1,6 +1,9 @@
 package capabilities
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Decision is the answer to an attempt. The zero value denies.
 type Decision uint8
@@ -30,6 +33,7 @@ type Attempt struct {
 	Operation Operation
 	Object    string // guest path, or what names the object otherwise
 	Volume    string // the volume's name for operations on files, else empty
+	Keys      bool   // an operation on the package's keys
 	// Tentative marks an open for reading and writing of a file that exists:
 	// the guest may never write, so a read-only tool gets EROFS, not a stop.
 	Tentative bool
@@ -59,13 +63,16 @@ func (g Grant) Decide(a Attempt) Verdict {
 	}
 	switch a.Operation {
 	case OpRead:
+		if a.Keys {
+			return g.decideKeys(ReadAccess)
+		}
 		return g.decideRead(a)
 	case OpWrite, OpTruncate, OpCreate, OpMkdir, OpRmdir, OpUnlink, OpRename, OpSetSize, OpSetTimes:
 		return g.decideWrite(a)
 	case OpPut, OpDelete, OpAppend, OpIncrement:
-		return g.decideStateful(CapKV)
+		return g.decideKeys(WriteAccess)
 	case OpSend:
-		return g.decideStateful(CapOutbox)
+		return g.decideSend(a.Object)
 	case OpSocket:
 		return g.decideSocket()
 	case OpHTTP:
@@ -113,13 +120,32 @@ func (g Grant) decideWrite(a Attempt) Verdict {
 	return denied(CapVolume, EACCES)
 }
 
-// decideStateful judges keys and the outbox: a read-only tool breaks its claim
-// by trying; the others hold no such capability yet.
-func (g Grant) decideStateful(c Capability) Verdict {
-	if g.Claim.ReadOnly {
+// decideKeys judges keys. A read-only tool breaks its claim by trying to change
+// one, granted or not.
+func (g Grant) decideKeys(need Access) Verdict {
+	switch {
+	case need == WriteAccess && g.Claim.ReadOnly:
 		return Verdict{Decision: Violate, Hint: ReadOnlyHint}
+	case g.KV == NoAccess:
+		return denied(CapKV, EACCES)
+	case g.KV < need:
+		return denied(CapKV, EROFS)
 	}
-	return denied(c, EACCES)
+	return Verdict{Decision: Allow}
+}
+
+// decideSend judges the handing over of a message for a host. A closed tool
+// reaches nobody, whatever its package requests.
+func (g Grant) decideSend(host string) Verdict {
+	switch {
+	case g.Claim.ReadOnly:
+		return Verdict{Decision: Violate, Hint: ReadOnlyHint}
+	case !g.Claim.OpenWorld:
+		return Verdict{Decision: Violate, Hint: OpenWorldHint}
+	case slices.Contains(g.Outbox, host):
+		return Verdict{Decision: Allow}
+	}
+	return denied(CapOutbox, EACCES)
 }
 
 func (g Grant) decideSocket() Verdict {

@@ -139,3 +139,31 @@ func TestDecideProperties(t *testing.T) {
 		}
 	})
 }
+
+// TestDecideKeysAndOutbox: who holds which keys, and for whom messages are taken.
+func TestDecideKeysAndOutbox(t *testing.T) {
+	p := Policy{KV: true, Outbox: []string{"hooks.example.com"}}
+	reader, closed, open := Derive(Effective{ReadOnly: true}, p), Derive(Effective{}, p), Derive(Effective{OpenWorld: true}, p)
+	get, put := Attempt{Operation: OpRead, Keys: true}, Attempt{Operation: OpPut, Keys: true}
+	send, elsewhere := Attempt{Operation: OpSend, Object: "hooks.example.com"}, Attempt{Operation: OpSend, Object: "example.com"}
+	for _, c := range []struct {
+		grant Grant
+		a     Attempt
+		want  Verdict
+	}{
+		{reader, get, Verdict{Decision: Allow}},
+		{reader, put, Verdict{Decision: Violate, Hint: ReadOnlyHint}},
+		{reader, send, Verdict{Decision: Violate, Hint: ReadOnlyHint}},
+		{closed, get, Verdict{Decision: Allow}},
+		{closed, put, Verdict{Decision: Allow}},
+		{closed, send, Verdict{Decision: Violate, Hint: OpenWorldHint}},
+		{open, send, Verdict{Decision: Allow}},
+		{open, elsewhere, denied(CapOutbox, EACCES)},
+		{Derive(Effective{OpenWorld: true}, Policy{}), get, denied(CapKV, EACCES)},
+		{Derive(Effective{OpenWorld: true}, Policy{}), put, denied(CapKV, EACCES)},
+	} {
+		if got := c.grant.Decide(c.a); got != c.want {
+			t.Errorf("%+v under %+v: %+v, want %+v", c.a, c.grant, got, c.want)
+		}
+	}
+}

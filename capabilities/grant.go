@@ -61,6 +61,8 @@ type VolumeGrant struct {
 type Policy struct {
 	Mode           Mode // default: Enforce
 	Volumes        []VolumeGrant
+	KV             bool     // the package's keys; default: none
+	Outbox         []string // hosts that messages may be handed over for; default: none
 	OptionalWrites []string // what a read-only tool may try in vain, see [Grant]
 }
 
@@ -77,18 +79,29 @@ type Grant struct {
 	Mode           Mode          `json:"mode"`
 	Claim          Effective     `json:"claim"`
 	Volumes        []VolumeGrant `json:"volumes"`
+	KV             Access        `json:"kv,omitempty"`
+	Outbox         []string      `json:"outbox,omitempty"`
 	OptionalWrites []string      `json:"optionalWrites,omitempty"`
 }
 
 // Derive returns the grant of a tool: its effective claim, and the policy cut
-// down to what that claim can use. A read-only tool holds no volume for
-// writing, whatever was requested.
+// down to what that claim can use. A read-only tool holds no volume and no keys
+// for writing, and no outbox, whatever was requested.
 func Derive(e Effective, p Policy) Grant {
 	g := Grant{Mode: p.Mode, Claim: e, Volumes: slices.Clone(p.Volumes), OptionalWrites: slices.Clone(p.OptionalWrites)}
 	for i := range g.Volumes {
 		if e.ReadOnly {
 			g.Volumes[i].Access = min(g.Volumes[i].Access, ReadAccess)
 		}
+	}
+	switch {
+	case p.KV && e.ReadOnly:
+		g.KV = ReadAccess
+	case p.KV:
+		g.KV = WriteAccess
+	}
+	if !e.ReadOnly {
+		g.Outbox = slices.Clone(p.Outbox)
 	}
 	return g
 }

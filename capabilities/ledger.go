@@ -57,15 +57,27 @@ func (l *Ledger) Attempt(a Attempt) error {
 		if l.grant.Mode != Report {
 			return err
 		}
-		return runOn(a)
+		return l.runOn(a)
 	case Deny:
 	}
 	return l.Deny(Denial{Capability: v.Capability, Operation: a.Operation, Object: a.Object, Errno: v.Errno})
 }
 
 // runOn says how a call goes on past a violation in [Report] mode: what it does
-// to a volume stays in its overlay, nothing else is carried out.
-func runOn(a Attempt) error {
+// to volumes, granted keys and the outbox stays in its transaction, which is
+// dropped; nothing else is carried out.
+func (l *Ledger) runOn(a Attempt) error {
+	switch a.Operation {
+	case OpPut, OpDelete, OpAppend, OpIncrement:
+		if l.grant.KV != NoAccess {
+			return nil
+		}
+		return EACCES
+	case OpSend:
+		return nil
+	case OpRead, OpWrite, OpTruncate, OpCreate, OpMkdir, OpRmdir, OpUnlink, OpRename, OpSetSize, OpSetTimes,
+		OpHTTP, OpSQL, OpSocket, OpCommit, OpReplay:
+	}
 	if a.Volume != "" {
 		return nil
 	}

@@ -28,12 +28,20 @@ func TestReportRunsOn(t *testing.T) {
 	if err := l.Attempt(Attempt{Operation: OpUnlink, Volume: "data", Object: "/data/a"}); err != nil {
 		t.Errorf("unlink: %v", err)
 	}
-	for _, op := range []Operation{OpSocket, OpHTTP, OpSend, OpPut} {
-		if err := l.Attempt(Attempt{Operation: op, Object: "x"}); !errors.Is(err, ECONNREFUSED) {
+	for op, want := range map[Operation]error{OpSocket: ECONNREFUSED, OpHTTP: ECONNREFUSED, OpSend: nil, OpPut: EACCES} {
+		if err := l.Attempt(Attempt{Operation: op, Object: "x"}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
 	if n := len(l.Violations()); n != 5 || told != n {
 		t.Errorf("%d violations, %d told", n, told)
+	}
+}
+
+// TestReportKeys: granted keys are changed in the call's own overlay.
+func TestReportKeys(t *testing.T) {
+	l := NewLedger(Derive(Effective{ReadOnly: true}, Policy{Mode: Report, KV: true}), Notify{})
+	if err := l.Attempt(Attempt{Operation: OpPut, Object: "x", Keys: true}); err != nil || len(l.Violations()) != 1 {
+		t.Errorf("put: %v, %v", err, l.Violations())
 	}
 }

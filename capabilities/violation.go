@@ -25,6 +25,10 @@ type Violation struct {
 	Operation Operation `json:"operation"`
 	Object    string    `json:"object"`
 	Phase     Phase     `json:"phase"`
+	// Detail says more for people: what was lost, and what would have allowed it. It
+	// is sentences, the first without its capital, and holds nothing that the guest
+	// wrote or named.
+	Detail string `json:"detail,omitempty"`
 }
 
 // Error returns one line that names hint, operation and object.
