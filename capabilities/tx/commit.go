@@ -6,14 +6,56 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
-// participant is a volume that takes part in a commit.
+// Commit applies what was prepared, to all parts or to none, and ends the
+// transaction. What with holds is committed with it: records, writes of the host;
+// its ID, time and more. A call that only read, with nothing to be committed with
+// it, costs no commit of the store; what it read is checked all the same. A commit
+// cannot be cancelled; for a store that others hold it waits a minute.
+//
+// It returns [volume.ErrConflict] or [store.ErrConflict] when a guard no longer
+// holds: nothing was changed, and the call has to be run again. [store.ErrUnknown]
+// says that nobody can tell yet whether the call is saved: running it again could
+// do it twice. Once the store has committed, a folder that cannot be changed gives [ErrPending]: the call is saved,
+// and the folder is changed before it is read again. Without a store it
+// returns [ErrPartial] when one volume could not be changed and another one not be
+// changed back, and [volume.ErrTorn] when one was changed in part; these two may
+// come together and match no other error. With [ErrNotPrepared] and [ErrVolumes]
+// the transaction goes on.
+func (t *Tx) Commit(ctx context.Context, p *Prepared, with store.Commit) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.ended:
+		return ErrDone
+	case t.broken != nil:
+		return t.broken
+	case p == nil:
+		return ErrNotPrepared
+	}
+	for name, c := range p.Changes {
+		known := slices.ContainsFunc(t.volumes, func(v Volume) bool { return v.Name == name && v.base() != nil })
+		if !known || c == nil {
+			return fmt.Errorf("%w: %q", ErrVolumes, name)
+		}
+	}
+	if err := p.decode(t.others); err != nil {
+		return err
+	}
+	err := t.apply(context.WithoutCancel(ctx), p, with)
+	_ = t.end() // what is committed stays so, whatever closing read files says
+	return err
+}
+
+// participant is a volume outside of the store that takes part in a commit.
 type participant struct {
 	Volume
 	change *volume.Change
 	staged volume.Staged
+	intent store.Write // what publishing it will do
 }
 
 // participants are in the order in which they are changed: last what cannot be
@@ -23,7 +65,7 @@ func (t *Tx) participants(p *Prepared) []*participant {
 	for _, v := range t.volumes {
 		c := p.Changes[v.Name]
 		switch _, ok := v.Store.(volume.Locker); {
-		case c == nil:
+		case c == nil || v.Tree != nil || untouched(c):
 		case ok:
 			parts = append(parts, &participant{Volume: v, change: c})
 		default:
@@ -33,17 +75,33 @@ func (t *Tx) participants(p *Prepared) []*participant {
 	return append(parts, last...)
 }
 
+// untouched reports whether the call neither read nor changed a volume: it need
+// not wait for those who do.
+func untouched(c *volume.Change) bool { return c.Empty() && len(c.Guards) == 0 && len(c.Listings) == 0 }
+
 // apply stages and checks all volumes before it changes the first, and keeps
 // all others out from the checks on.
-func (t *Tx) apply(ctx context.Context, p *Prepared) error {
+func (t *Tx) apply(ctx context.Context, p *Prepared, with store.Commit) error {
 	parts := t.participants(p)
-	defer func() {
-		for _, v := range slices.Backward(parts) {
-			if v.staged != nil {
-				v.staged.Close()
-			}
-		}
-	}()
+	defer closeStaged(parts)
+	if err := t.enlist(ctx, p, &with); err != nil {
+		return err
+	}
+	if err := check(ctx, parts); err != nil {
+		return err
+	}
+	switch {
+	case t.store == nil:
+		return publish(ctx, parts)
+	case p.Empty() && len(with.Writes) == 0 && len(with.Records) == 0:
+		return t.unchanged(ctx, len(parts), with)
+	}
+	return t.commit(ctx, parts, with)
+}
+
+// check stages all volumes, locks them in one order, and holds them against their
+// guards.
+func check(ctx context.Context, parts []*participant) error {
 	locks := slices.SortedStableFunc(slices.Values(parts), func(a, b *participant) int {
 		return a.folder().Compare(b.folder())
 	})
@@ -61,7 +119,57 @@ func (t *Tx) apply(ctx context.Context, p *Prepared) error {
 			}
 		}
 	}
-	return publish(ctx, parts)
+	return nil
+}
+
+func closeStaged(parts []*participant) {
+	for _, v := range slices.Backward(parts) {
+		if v.staged != nil {
+			v.staged.Close()
+		}
+	}
+}
+
+// enlist collects what of the call the store keeps.
+func (t *Tx) enlist(ctx context.Context, p *Prepared, c *store.Commit) error {
+	for _, v := range t.volumes {
+		change := p.Changes[v.Name]
+		if v.Tree == nil || change == nil {
+			continue
+		}
+		guards, ranges, writes, err := v.Tree.Writes(ctx, change)
+		if err != nil {
+			return fmt.Errorf("volume %q: %w", v.Name, err)
+		}
+		c.Guards, c.Ranges, c.Writes = append(c.Guards, guards...), append(c.Ranges, ranges...), append(c.Writes, writes...)
+	}
+	for _, o := range t.others {
+		part := p.Others[o.Name()]
+		if part == nil {
+			continue
+		}
+		if err := part.redo.Enlist(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", o.Name(), err)
+		}
+	}
+	if t.store == nil && len(c.Guards)+len(c.Ranges)+len(c.Writes)+len(c.Records) > 0 {
+		return fmt.Errorf("%w: no store for them", ErrVolumes)
+	}
+	return nil
+}
+
+// unchanged ends a call that only read. A snapshot is one moment, so what was
+// read of the store alone needs no check. Folders are held still by their locks
+// now: what was read of both must be true of this one moment.
+func (t *Tx) unchanged(ctx context.Context, folders int, with store.Commit) error {
+	if folders == 0 || len(with.Guards)+len(with.Ranges) == 0 {
+		return nil
+	}
+	now, err := t.store.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	return store.Holds(ctx, now, with.Guards, with.Ranges)
 }
 
 func (v *participant) stage(ctx context.Context) (err error) {
@@ -112,42 +220,3 @@ func failed(name string, err, undo error) error {
 	}
 	return fmt.Errorf("%w: %s", ErrPartial, text)
 }
-
-// errNoUndo: a store that is no Locker was changed.
-var errNoUndo = errors.New("volume cannot be changed back")
-
-// unlocked is a store that cannot be locked: what its guards refuse once others
-// of its sort were changed makes the commit partial.
-type unlocked struct {
-	store   volume.Store
-	change  *volume.Change
-	changed bool
-}
-
-func (u *unlocked) Lock(context.Context) error { return nil }
-
-// Check checks what is only read, so that it comes before all changes.
-func (u *unlocked) Check(ctx context.Context) error {
-	if u.change.Empty() {
-		return u.store.Apply(ctx, u.change)
-	}
-	return nil
-}
-
-func (u *unlocked) Publish(ctx context.Context) error {
-	if u.change.Empty() {
-		return nil
-	}
-	err := u.store.Apply(ctx, u.change)
-	u.changed = err == nil
-	return err
-}
-
-func (u *unlocked) Undo() error {
-	if u.changed {
-		return errNoUndo
-	}
-	return nil
-}
-
-func (u *unlocked) Close() {}

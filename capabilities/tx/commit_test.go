@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
@@ -57,7 +58,7 @@ func TestWriteSkew(t *testing.T) {
 	done := make(chan error, 1)
 	paused := a
 	paused.Store = pausing{a.Store.(volume.Locker), func() {
-		go func() { done <- second.Commit(context.Background(), p2) }()
+		go func() { done <- second.Commit(context.Background(), p2, store.Commit{}) }()
 		select {
 		case err := <-done:
 			done <- err
@@ -66,7 +67,7 @@ func TestWriteSkew(t *testing.T) {
 		}
 	}}
 	first, p1 := take(t, "b", "a", paused, b)
-	must(t, first.Commit(t.Context(), p1))
+	must(t, first.Commit(t.Context(), p1, store.Commit{}))
 	if err := <-done; !errors.Is(err, volume.ErrConflict) {
 		t.Errorf("second: %v", err)
 	}
@@ -85,8 +86,8 @@ func TestWriteSkewRaces(t *testing.T) {
 		first, p1 := take(t, "b", "a", a, b)
 		second, p2 := take(t, "y", "x", again(t, "x", fileB), again(t, "y", fileA))
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = first.Commit(context.Background(), p1) })
-		wg.Go(func() { _ = second.Commit(context.Background(), p2) })
+		wg.Go(func() { _ = first.Commit(context.Background(), p1, store.Commit{}) })
+		wg.Go(func() { _ = second.Commit(context.Background(), p2, store.Commit{}) })
 		wg.Wait()
 		_, errA := os.Stat(fileA)
 		_, errB := os.Stat(fileB)
@@ -124,7 +125,7 @@ func TestOverlappingVolumes(t *testing.T) {
 			if _, err := x.Prepare(t.Context()); !errors.Is(err, ErrVolumes) {
 				t.Errorf("%s: prepare: %v", name, err)
 			}
-			if err := x.Commit(t.Context(), &Prepared{}); !errors.Is(err, ErrVolumes) {
+			if err := x.Commit(t.Context(), &Prepared{}, store.Commit{}); !errors.Is(err, ErrVolumes) {
 				t.Errorf("%s: commit: %v", name, err)
 			}
 			must(t, x.Rollback())
@@ -143,7 +144,7 @@ func TestBudgetShared(t *testing.T) {
 		vols = append(vols, v)
 	}
 	for files, want := range map[int64]bool{3: false, 4: true} {
-		x := Begin(vols, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: files}})
+		x := Begin(Parts{Volumes: vols}, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: files}})
 		for _, name := range []string{"a", "b"} {
 			o := x.Overlay(name)
 			from, err := o.Walk(o.Root(), "d", false)

@@ -105,7 +105,7 @@ func TestJudgeSeesBothSides(t *testing.T) {
 // No number of other effects hides one from a judge.
 func TestJudgeSeesAllEffects(t *testing.T) {
 	a, _ := folder(t, "a")
-	x := Begin([]Volume{a}, volume.Options{Budget: &volume.Budget{Bytes: 8 << 20, Files: 5000}})
+	x := Begin(Parts{Volumes: []Volume{a}}, volume.Options{Budget: &volume.Budget{Bytes: 8 << 20, Files: 5000}})
 	o := x.Overlay("a")
 	for i := range 3000 {
 		p, err := o.Walk(o.Root(), "a"+strconv.Itoa(i), false)

@@ -5,12 +5,18 @@
 // that. What is prepared is data: it can be stored and committed later by
 // another Tx on the same volumes, or never.
 //
+// What a call leaves in the store (managed volumes, keys, messages of the outbox,
+// what the host records beside them) is one commit of it. Host folders are
+// outside of the store: what will be done in each is staged, and noted in that
+// commit as an intent, which is carried out after it, by another process if need
+// be. That commit is the point from which on the call is saved.
+//
 // A commit stages what is to be changed, locks all volumes of the transaction,
 // also those that were only read, checks all guards, publishes, and lets go:
 // calls are as if they had run one after another, over all volumes that they
 // share. Only a store that is no [volume.Locker] cannot take part in that.
 //
-// A commit is whole or not at all: when a later volume cannot be changed after
+// Without a store a commit is whole or not at all, too: when a later volume cannot be changed after
 // all, the earlier ones are changed back. Where that fails, or the earlier one is
 // no Locker, [ErrPartial] says so. Nobody does when the process is killed in
 // between.
@@ -26,6 +32,7 @@ import (
 	"sync"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
@@ -41,13 +48,37 @@ var (
 	// ErrPartial: some volumes were changed, others could not be, and the former
 	// could not be changed back.
 	ErrPartial = errors.New("transaction committed in part")
+	// ErrPending: the transaction is committed, and a folder could not be changed
+	// yet. It is before it is read again.
+	ErrPending = errors.New("transaction committed, a folder is still to be changed")
 )
 
-// Volume is a store and where a call sees it.
+// Volume is a tree of files and where a call sees it. With neither Store nor Tree
+// it is scratch, in memory, which is no environment and goes with the call.
 type Volume struct {
 	Name  string
 	Path  string       // where the guest sees it, absolute
-	Store volume.Store // nil: scratch, in memory, which is no environment and goes with the call
+	Store volume.Store // outside of the transaction's store
+	Tree  Tree         // in the transaction's store
+}
+
+// Tree is a volume that is kept in the store.
+type Tree interface {
+	volume.Base
+	// Writes returns a change as the store takes it. What it makes durable before
+	// (blobs) is of no use until the writes are committed.
+	Writes(ctx context.Context, c *volume.Change) ([]store.Guard, []store.RangeGuard, []store.Write, error)
+}
+
+// base returns what was there, nil for scratch.
+func (v Volume) base() volume.Base {
+	switch {
+	case v.Tree != nil:
+		return v.Tree
+	case v.Store != nil:
+		return v.Store
+	}
+	return nil
 }
 
 // folder says where the volume is, as far as it tells.
@@ -58,9 +89,39 @@ func (v Volume) folder() volume.Folder {
 	return volume.Folder{}
 }
 
+// Participant is a part of the environment that is in the store and is no tree
+// of files: keys, the outbox.
+type Participant interface {
+	Name() string // other than those of all others of a transaction
+	// Effects returns what the call read, and all that it would leave.
+	Effects() (reads, changes []capabilities.Effect)
+	// Prepare returns what the call would leave, as data.
+	Prepare(ctx context.Context) (Redo, error)
+	// Decode reads what the JSON encoding of such a Redo says.
+	Decode(raw []byte) (Redo, error)
+}
+
+// Redo is what a call would leave in one participant. It encodes as JSON.
+type Redo interface {
+	Empty() bool // nothing would be written; guards are checked all the same
+	// Enlist adds guards and writes to a commit.
+	Enlist(ctx context.Context, c *store.Commit) error
+}
+
+// Parts is what a transaction works on.
+type Parts struct {
+	Volumes []Volume
+	Others  []Participant
+	Store   store.Store // nil: trees and other participants cannot be changed
+	Intents *Intents    // of Store; needed where a folder is changed with it
+}
+
 // Tx is one call's transaction. Its methods are safe for concurrent use, its
 // overlays are not.
 type Tx struct {
+	store    store.Store
+	intents  *Intents
+	others   []Participant
 	volumes  []Volume // sorted by name
 	overlays map[string]*volume.Overlay
 	broken   error
@@ -69,12 +130,12 @@ type Tx struct {
 	ended bool
 }
 
-// Begin returns a transaction on volumes, in which nothing is changed. The
+// Begin returns a transaction in which nothing is changed. The
 // budget of the options is shared by all of them. Volumes must have different
 // names, and none may be the folder of another or in it, or preparing fails with
 // [ErrVolumes]; [Tx.Err] tells beforehand.
-func Begin(vols []Volume, o volume.Options) *Tx {
-	t := &Tx{volumes: slices.Clone(vols), overlays: map[string]*volume.Overlay{}}
+func Begin(p Parts, o volume.Options) *Tx {
+	t := &Tx{store: p.Store, intents: p.Intents, others: p.Others, volumes: slices.Clone(p.Volumes), overlays: map[string]*volume.Overlay{}}
 	slices.SortStableFunc(t.volumes, func(a, b Volume) int { return strings.Compare(a.Name, b.Name) })
 	t.broken = apart(t.volumes)
 	if o.Budget == nil {
@@ -82,7 +143,7 @@ func Begin(vols []Volume, o volume.Options) *Tx {
 	}
 	for _, v := range t.volumes {
 		if t.overlays[v.Name] == nil {
-			t.overlays[v.Name] = volume.New(v.Store, o)
+			t.overlays[v.Name] = volume.New(v.base(), o)
 		}
 	}
 	return t
@@ -120,7 +181,7 @@ func (t *Tx) Effects() []capabilities.Effect {
 
 func (t *Tx) effects() (reads, changes []capabilities.Effect) {
 	for _, v := range t.volumes {
-		if v.Store == nil {
+		if v.base() == nil {
 			continue
 		}
 		for _, e := range t.overlays[v.Name].Effects(v.Path) {
@@ -131,6 +192,10 @@ func (t *Tx) effects() (reads, changes []capabilities.Effect) {
 			}
 		}
 	}
+	for _, o := range t.others {
+		r, c := o.Effects()
+		reads, changes = append(reads, r...), append(changes, c...)
+	}
 	return reads, changes
 }
 
@@ -138,31 +203,15 @@ func (t *Tx) effects() (reads, changes []capabilities.Effect) {
 func (t *Tx) left() []capabilities.Effect {
 	var list []capabilities.Effect
 	for _, v := range t.volumes {
-		if v.Store != nil {
+		if v.base() != nil {
 			list = append(list, t.overlays[v.Name].Left(v.Path)...)
 		}
 	}
-	return list
-}
-
-// Prepared is what a call would leave, complete enough to be committed by
-// another process.
-type Prepared struct {
-	Changes map[string]*volume.Change `json:"changes"` // by volume name, also where only guards are in it
-	// Effects are what the call read, which may be cut, and then all that it
-	// would leave.
-	Effects []capabilities.Effect `json:"effects"`
-}
-
-// Empty reports whether committing would change nothing. Guards are checked
-// all the same.
-func (p *Prepared) Empty() bool {
-	for _, c := range p.Changes {
-		if !c.Empty() {
-			return false
-		}
+	for _, o := range t.others {
+		_, changes := o.Effects()
+		list = append(list, changes...)
 	}
-	return true
+	return list
 }
 
 // Judge refuses what a call would leave by returning an error: a
@@ -183,8 +232,8 @@ type view struct{ t *Tx }
 
 func (v view) Base(name string) volume.Base {
 	for _, vol := range v.t.volumes {
-		if vol.Name == name && vol.Store != nil {
-			return vol.Store
+		if vol.Name == name {
+			return vol.base()
 		}
 	}
 	return nil
@@ -202,7 +251,7 @@ func (v view) Result(name string) volume.Base {
 // ended. It can be repeated. It returns [ErrDone] after the end, and the errors
 // of [volume.Overlay.Change].
 func (t *Tx) Prepare(ctx context.Context, judges ...Judge) (*Prepared, error) {
-	p, err := t.collect()
+	p, err := t.collect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +266,7 @@ func (t *Tx) Prepare(ctx context.Context, judges ...Judge) (*Prepared, error) {
 	return p, nil
 }
 
-func (t *Tx) collect() (*Prepared, error) {
+func (t *Tx) collect(ctx context.Context) (*Prepared, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -228,7 +277,7 @@ func (t *Tx) collect() (*Prepared, error) {
 	}
 	p := &Prepared{Changes: map[string]*volume.Change{}}
 	for _, v := range t.volumes {
-		if v.Store == nil {
+		if v.base() == nil {
 			continue
 		}
 		c, err := t.overlays[v.Name].Change()
@@ -237,40 +286,16 @@ func (t *Tx) collect() (*Prepared, error) {
 		}
 		p.Changes[v.Name] = c
 	}
+	for _, o := range t.others {
+		r, err := o.Prepare(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Name(), err)
+		}
+		p.add(o.Name(), r)
+	}
 	reads, _ := t.effects()
 	p.Effects = append(reads, t.left()...)
 	return p, nil
-}
-
-// Commit applies what was prepared, to all volumes or to none, and ends the
-// transaction. A call that only read is checked too. It can not be cancelled.
-//
-// It returns [volume.ErrConflict] when a guard no longer holds: nothing was
-// changed, and the call has to be run again. It returns [ErrPartial] when one
-// volume could not be changed and another one not be changed back, and
-// [volume.ErrTorn] when one was changed in part; these two may come together and
-// match no other error. With [ErrNotPrepared] and [ErrVolumes] the transaction
-// goes on.
-func (t *Tx) Commit(ctx context.Context, p *Prepared) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case t.ended:
-		return ErrDone
-	case t.broken != nil:
-		return t.broken
-	case p == nil:
-		return ErrNotPrepared
-	}
-	for name, c := range p.Changes {
-		known := slices.ContainsFunc(t.volumes, func(v Volume) bool { return v.Name == name && v.Store != nil })
-		if !known || c == nil {
-			return fmt.Errorf("%w: %q", ErrVolumes, name)
-		}
-	}
-	err := t.apply(context.WithoutCancel(ctx), p)
-	_ = t.end() // what is committed stays so, whatever closing read files says
-	return err
 }
 
 // Rollback drops all that the call did. It can be repeated, and does nothing

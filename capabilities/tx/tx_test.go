@@ -13,12 +13,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error,
+) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +42,7 @@ func folder(t testing.TB, name string) (Volume, string) {
 }
 
 func begin(vols ...Volume) *Tx {
-	return Begin(vols, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 100}})
+	return Begin(Parts{Volumes: vols}, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 100}})
 }
 
 func write(t testing.TB, o *volume.Overlay, path, data string) {
@@ -85,7 +90,7 @@ func TestCommit(t *testing.T) {
 		t.Errorf("judges %v, empty %v", judged, p.Empty())
 	}
 	holds(t, fileA, "old")
-	must(t, x.Commit(t.Context(), p))
+	must(t, x.Commit(t.Context(), p, store.Commit{}))
 	holds(t, fileA, "new a")
 	holds(t, fileB, "new b")
 }
@@ -106,7 +111,7 @@ func TestCommitElsewhere(t *testing.T) {
 	if len(decoded.Effects) != 1 || decoded.Effects[0].Object != "/a/f" {
 		t.Errorf("effects %+v", decoded.Effects)
 	}
-	must(t, begin(a).Commit(t.Context(), &decoded))
+	must(t, begin(a).Commit(t.Context(), &decoded, store.Commit{}))
 	holds(t, file, "new")
 }
 
@@ -154,7 +159,7 @@ func TestConflict(t *testing.T) {
 			p, err := x.Prepare(t.Context())
 			must(t, err)
 			must(t, os.WriteFile(files[c.changed], []byte("OLD"), 0o644))
-			if err := x.Commit(t.Context(), p); !errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
+			if err := x.Commit(t.Context(), p, store.Commit{}); !errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
 				t.Fatalf("commit: %v", err)
 			}
 			for v, file := range files {
@@ -214,7 +219,7 @@ func TestPartial(t *testing.T) {
 			write(t, x.Overlay("b"), "f", "new")
 			p, err := x.Prepare(t.Context())
 			must(t, err)
-			err = x.Commit(t.Context(), p)
+			err = x.Commit(t.Context(), p, store.Commit{})
 			if errors.Is(err, ErrPartial) != (undo != nil) || errors.Is(err, volume.ErrConflict) != (undo == nil) ||
 				errors.Is(err, volume.ErrTorn) != errors.Is(undo, volume.ErrTorn) {
 				t.Errorf("commit: %v", err)
@@ -246,7 +251,7 @@ func TestPartialUnlocked(t *testing.T) {
 	p, err := x.Prepare(t.Context())
 	must(t, err)
 	must(t, os.WriteFile(fileB, []byte("OLD"), 0o644))
-	if err := x.Commit(t.Context(), p); !errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
+	if err := x.Commit(t.Context(), p, store.Commit{}); !errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
 		t.Errorf("commit: %v", err)
 	}
 	holds(t, fileA, "old")
@@ -260,7 +265,7 @@ func TestPartialUnlocked(t *testing.T) {
 	p, err = x.Prepare(t.Context())
 	must(t, err)
 	must(t, os.WriteFile(fileC, []byte("OLD"), 0o644))
-	if err := x.Commit(t.Context(), p); errors.Is(err, volume.ErrConflict) || !errors.Is(err, ErrPartial) {
+	if err := x.Commit(t.Context(), p, store.Commit{}); errors.Is(err, volume.ErrConflict) || !errors.Is(err, ErrPartial) {
 		t.Errorf("commit: %v", err)
 	}
 	holds(t, fileA, "old")
@@ -281,7 +286,7 @@ func TestTorn(t *testing.T) {
 		write(t, x.Overlay("b"), "f", "new")
 		p, err := x.Prepare(t.Context())
 		must(t, err)
-		err = x.Commit(t.Context(), p)
+		err = x.Commit(t.Context(), p, store.Commit{})
 		if !errors.Is(err, volume.ErrTorn) || errors.Is(err, volume.ErrConflict) || errors.Is(err, ErrPartial) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -302,7 +307,7 @@ func TestUnlocked(t *testing.T) {
 	p, err := x.Prepare(t.Context())
 	must(t, err)
 	must(t, os.WriteFile(fileB, []byte("OLD"), 0o644))
-	if err := x.Commit(t.Context(), p); !errors.Is(err, volume.ErrConflict) {
+	if err := x.Commit(t.Context(), p, store.Commit{}); !errors.Is(err, volume.ErrConflict) {
 		t.Errorf("commit: %v", err)
 	}
 	holds(t, fileA, "old")
@@ -317,15 +322,15 @@ func TestStates(t *testing.T) {
 		}
 	}
 	x := begin(a)
-	is("commit of nothing", x.Commit(t.Context(), nil), ErrNotPrepared)
-	is("commit for others", x.Commit(t.Context(), &Prepared{Changes: map[string]*volume.Change{"b": {}}}), ErrVolumes)
+	is("commit of nothing", x.Commit(t.Context(), nil, store.Commit{}), ErrNotPrepared)
+	is("commit for others", x.Commit(t.Context(), &Prepared{Changes: map[string]*volume.Change{"b": {}}}, store.Commit{}), ErrVolumes)
 	read(t, x.Overlay("a"), "f")
 	must(t, x.Overlay("a").Open(x.Overlay("a").Root()))
 	p, err := x.Prepare(t.Context())
 	must(t, err)
 	must(t, x.Rollback())
 	must(t, x.Rollback())
-	is("commit after rollback", x.Commit(t.Context(), p), ErrDone)
+	is("commit after rollback", x.Commit(t.Context(), p, store.Commit{}), ErrDone)
 	_, err = x.Prepare(t.Context())
 	is("prepare after rollback", err, ErrDone)
 	_, err = x.Overlay("a").Walk(x.Overlay("a").Root(), "f", true)
@@ -335,8 +340,8 @@ func TestStates(t *testing.T) {
 	write(t, x.Overlay("a"), "f", "new")
 	p, err = x.Prepare(t.Context())
 	must(t, err)
-	must(t, x.Commit(t.Context(), p))
-	is("second commit", x.Commit(t.Context(), p), ErrDone)
+	must(t, x.Commit(t.Context(), p, store.Commit{}))
+	is("second commit", x.Commit(t.Context(), p, store.Commit{}), ErrDone)
 	must(t, x.Rollback())
 	holds(t, file, "new")
 
@@ -357,7 +362,7 @@ func TestScratch(t *testing.T) {
 	if !p.Empty() || len(p.Effects) != 0 || len(p.Changes) != 1 {
 		t.Errorf("prepared %+v", p)
 	}
-	must(t, x.Commit(t.Context(), p))
+	must(t, x.Commit(t.Context(), p, store.Commit{}))
 }
 
 // Cancelling the caller's context after prepare does not stop a commit.
@@ -369,7 +374,7 @@ func TestCommitCannotBeCancelled(t *testing.T) {
 	p, err := x.Prepare(ctx)
 	must(t, err)
 	cancel()
-	must(t, x.Commit(ctx, p))
+	must(t, x.Commit(ctx, p, store.Commit{}))
 	holds(t, file, "new")
 }
 
@@ -381,7 +386,7 @@ func BenchmarkReadWriteCommit(b *testing.B) {
 		write(b, x.Overlay("a"), "f", strconv.Itoa(i))
 		p, err := x.Prepare(b.Context())
 		must(b, err)
-		must(b, x.Commit(b.Context(), p))
+		must(b, x.Commit(b.Context(), p, store.Commit{}))
 	}
 }
 
@@ -392,6 +397,6 @@ func BenchmarkReadOnlyCommit(b *testing.B) {
 		read(b, x.Overlay("a"), "f")
 		p, err := x.Prepare(b.Context())
 		must(b, err)
-		must(b, x.Commit(b.Context(), p))
+		must(b, x.Commit(b.Context(), p, store.Commit{}))
 	}
 }
