@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -26,6 +27,7 @@ func stalling(t *testing.T, o Options) (e *Engine, began chan string, release ch
 		case <-t.Context().Done(): // the test failed
 		}
 	}})
+	o.Store = memstore.New()
 	e, err := New(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // Binding is what the operator gives a package. Its managed volumes are kept
@@ -24,6 +25,14 @@ type Binding struct {
 	OptionalWrites []string
 	Limits         CallLimits
 	Mode           capabilities.Mode // default: Enforce
+	// Relaxations are those that are approved. What the package requests and is not
+	// among them does not apply. Default: none.
+	Relaxations   tool.Relaxations
+	AppendOnly    []string                // patterns of guest paths: files in unknown formats that may grow; default: none
+	VolatileFiles []string                // patterns of guest paths: files that may change at will; default: none
+	CommitOnError []string                // tools whose effects are saved although their result says isError; default: none
+	Replay        map[string]ReplayPolicy // by tool, or "default"; default: always
+	Outbox        []string                // hosts that messages may be handed over for, of those that the package requests; default: none
 }
 
 // CallLimits bound what the calls of one package, or of all packages of an
@@ -82,7 +91,7 @@ func environment(requested []string, given map[string]string) ([]string, error) 
 func checkPatterns(patterns []string) error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("optionalWrites %q: %w", p, err)
+			return fmt.Errorf("pattern %q: %w", p, err)
 		}
 	}
 	return nil

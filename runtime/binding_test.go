@@ -29,7 +29,7 @@ func printsEnvironment() []byte {
 			{Name: "_start", Body: w.Seq(
 				w.I32Const(atFD), w.I32Const(atIovec+4), w.Call(2), w.Drop, // the size of the text is the vector's length
 				w.I32Const(list), w.I32Const(at), w.Call(0), w.Drop,
-				store(atIovec, at),
+				storeI32(atIovec, at),
 				w.I32Const(1), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(1), w.Drop,
 				load32(atFD), w.Drop,
 			)},
@@ -151,7 +151,7 @@ func TestGuestsGetCanonicalArguments(t *testing.T) {
 			{Import: wasiModule, Name: "fd_read", Params: []byte{w.I32, w.I32, w.I32, w.I32}, Results: []byte{w.I32}},
 			{Import: wasiModule, Name: "fd_write", Params: []byte{w.I32, w.I32, w.I32, w.I32}, Results: []byte{w.I32}},
 			{Name: "_start", Body: w.Seq(
-				store(atIovec, 4096), store(atIovec+4, 1000),
+				storeI32(atIovec, 4096), storeI32(atIovec+4, 1000),
 				w.I32Const(0), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atIovec+4), w.Call(0), w.Drop,
 				w.I32Const(1), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(1), w.Drop)},
 		},

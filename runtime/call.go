@@ -2,18 +2,19 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	crand "crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-	"github.com/sandboxd/sandboxd/capabilities/tx"
+	"github.com/sandboxd/sandboxd/capabilities/undo"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -40,11 +41,11 @@ func (p *Package) Call(ctx context.Context, r Request) *Result {
 	}}
 	w.start()
 	result := p.judged(ctx, w, r, closed)
-	result.CallID = w.info.ID
+	result.CallID = cmp.Or(result.CallID, w.info.ID)
 	result.Duration = time.Since(w.info.Start)
 	p.answer(r.Tool, result)
 	result.also(w.take())
-	w.end(result)
+	w.end(result.told(w.info.ID))
 	result.also(w.take())
 	return result
 }
@@ -62,23 +63,18 @@ func (p *Package) answer(toolName string, r *Result) {
 		r.Output = Explain(toolName, r)
 	}
 	r.Output.IsError = true
-	if r.Outcome == ToolError && wrote(r.Effects) {
+	if r.Outcome == ToolError && wrote(r.Effects) && !r.Committed {
 		r.Output.Content = append(r.Output.Content, textContent("The changes that this call had made were not saved, because it ended in an error."))
 	}
 }
 
-// judged checks the request, runs it unless it came too late, and turns a fault of
-// the host into a result: one call must not take the others down.
+// judged checks the request, and runs it unless it came too late.
 func (p *Package) judged(ctx context.Context, w *reporter, r Request, closed error) (result *Result) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			result = ended(HostError, &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())})
-		}
-	}()
+	defer survive(&result)
 	if w.fault != nil {
 		return ended(HostError, w.take()) // it is not on record
 	}
-	t, request, err := p.accept(w.info, r)
+	t, arguments, err := p.accept(r)
 	if err != nil {
 		return ended(Refused, err)
 	}
@@ -92,15 +88,15 @@ func (p *Package) judged(ctx context.Context, w *reporter, r Request, closed err
 		result = unadmitted(err)
 	} else {
 		defer leave()
-		result = p.runs(ctx, w, t, request, r)
+		result = p.runs(ctx, w, t, arguments, r)
 	}
 	result.Waited = waited
 	return result
 }
 
 // accept checks a request without running anything, and returns its tool with
-// what the guest will be handed.
-func (p *Package) accept(info CallInfo, r Request) (*Tool, []byte, error) {
+// the canonical arguments.
+func (p *Package) accept(r Request) (*Tool, json.RawMessage, error) {
 	t, ok := p.Tool(r.Tool)
 	switch {
 	case !ok:
@@ -115,8 +111,7 @@ func (p *Package) accept(info CallInfo, r Request) (*Tool, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrArguments, err)
 	}
-	request, err := newDelivery(r.Tool, info.ID, arguments)
-	return t, request, err
+	return t, arguments, nil
 }
 
 // lacking returns what is required and not declared.
@@ -131,7 +126,7 @@ func lacking(required, declared []string) []string {
 }
 
 // runs runs an admitted call, again where it met a conflict.
-func (p *Package) runs(ctx context.Context, w *reporter, t *Tool, request []byte, r Request) (result *Result) {
+func (p *Package) runs(ctx context.Context, w *reporter, t *Tool, arguments json.RawMessage, r Request) (result *Result) {
 	opened, release, err := p.volumes.open(w.info.Principal)
 	if err != nil {
 		return ended(HostError, &HostFault{err})
@@ -148,20 +143,82 @@ func (p *Package) runs(ctx context.Context, w *reporter, t *Tool, request []byte
 			result.DroppedNotes = w.notes.Dropped()
 		}
 	}()
-	ledger := capabilities.NewLedger(t.Grant, w.ledger())
-	dryRun := r.DryRun || t.Grant.Mode != capabilities.Enforce
+	c := &callSpec{
+		pkg: p, tool: t, report: w, arguments: arguments, ledger: capabilities.NewLedger(t.Grant, w.ledger()),
+		turn: p.turns.of(w.info.Principal, opened), observe: r.Observe, show: r.Show,
+		dryRun: r.DryRun || r.Show != nil || t.Grant.Mode != capabilities.Enforce,
+	}
+	first, leave, err := p.engine.once.enter(ctx, c, r)
+	switch {
+	case err != nil:
+		return unremembered(ctx, err)
+	case first != nil:
+		return first
+	}
+	defer leave()
+	defer abandoned(opened, w)
+	return c.untilSettled(ctx, opened)
+}
+
+// callSpec is what all runs of a call share.
+type callSpec struct {
+	pkg       *Package
+	tool      *Tool
+	report    *reporter
+	arguments json.RawMessage // canonical
+	ledger    *capabilities.Ledger
+	once      *remembered // what keeps the result under the call's idempotency key; nil: it has none
+	turn      turn
+	dryRun    bool
+	observe   bool
+	show      *undo.Show // how much of the differences the result shows; nil: none
+}
+
+// untilSettled runs the call until nobody is in its way, at most four times.
+func (s *callSpec) untilSettled(ctx context.Context, opened []*folder) *Result {
+	request, err := newDelivery(s.tool.Definition.Name, s.report.info.ID, s.arguments)
+	if err != nil {
+		return ended(HostError, &HostFault{err})
+	}
 	for run := 0; ; run++ {
+		if run > 0 && s.once != nil {
+			if first, err := s.once.find(ctx); first != nil || err != nil {
+				return firstOr(ctx, first, err)
+			}
+		}
 		began := time.Now()
-		result = p.newCall(w, t, ledger, p.volumes.stores(opened), dryRun).run(ctx, request)
+		s.report.notes.Again()
+		result := s.runOnce(ctx, opened, request, run >= urgentRun)
 		if result.Outcome == Conflict {
-			w.conflict()
+			s.report.conflict()
 		}
 		if result.Outcome != Conflict || run == maxReruns || ctx.Err() != nil {
-			abandoned(opened, w)
 			return result
 		}
-		pause(ctx, time.Since(began)<<run)
+		if run+1 < urgentRun {
+			pause(ctx, time.Since(began)<<run)
+		}
 	}
+}
+
+// runOnce runs the call; urgently, while no other commits.
+func (s *callSpec) runOnce(ctx context.Context, opened []*folder, request []byte, urgently bool) *Result {
+	if urgently {
+		release, err := s.turn.urgent(ctx)
+		if err != nil {
+			return ended(Timeout, err)
+		}
+		defer release()
+	}
+	c, err := s.newCall(ctx, opened)
+	switch {
+	case err != nil && ctx.Err() != nil: // while it waited for others
+		return ended(Timeout, context.Cause(ctx))
+	case err != nil:
+		return ended(HostError, &HostFault{err})
+	}
+	c.urgent = urgently
+	return c.run(ctx, request)
 }
 
 // pause waits for a random time up to most, or until ctx ends: calls that met
@@ -188,18 +245,24 @@ func (r *Result) also(err error) {
 // call is one run of one call: an execution with the streams of its guest.
 type call struct {
 	*execution
-	pkg    *Package
-	tool   *Tool
-	report *reporter
-	dryRun bool
+	*callSpec
+	world  world
+	urgent bool // no other call is let in between
 	stdout cappedWriter
 	stderr cappedBuffer
 }
 
-func (p *Package) newCall(w *reporter, t *Tool, l *capabilities.Ledger, stores []tx.Volume, dryRun bool) *call {
-	limits := p.source.Manifest.Limits
-	c := &call{execution: newExecution(stores, l, limits), pkg: p, tool: t, report: w, dryRun: dryRun}
-	c.stdout.limit, c.stderr.limit = int(limits.Output), int(limits.Output)
+func (s *callSpec) newCall(ctx context.Context, opened []*folder) (*call, error) {
+	w, err := s.pkg.world(ctx, s, opened)
+	if err != nil {
+		return nil, err
+	}
+	return s.on(w, newExecution(ctx, w, s.ledger, s.pkg.source.Manifest.Limits)), nil
+}
+
+func (s *callSpec) on(w world, x *execution) *call {
+	c := &call{execution: x, callSpec: s, world: w}
+	c.stdout.limit, c.stderr.limit = int(x.limits.Output), int(x.limits.Output)
 	return c
 }
 
@@ -208,43 +271,36 @@ func (c *call) run(ctx context.Context, request []byte) *Result {
 	defer c.close()
 	r := c.guest(ctx, request)
 	r.Effects = shown(c.tx.Effects())
-	if r.Outcome == OK {
+	switch {
+	case r.Outcome == OK, r.Outcome == ToolError && c.commitsErrors(r):
 		c.settle(ctx, r)
+	case r.Outcome == ToolError && c.disturbed(ctx):
+		r = ended(Conflict, errDisturbed)
 	}
 	r.also(c.close())
-	r.All, r.Denials, r.Stderr = c.ledger.Violations(), c.ledger.Denials(), c.stderr.b
-	if len(r.All) > 0 {
-		r.Violation = &r.All[0]
-	}
+	c.witness(r)
 	return r
 }
 
-// settle commits a call that ended well, unless its result is none that the tool
-// promised or every reader of JSON reads the same in, its time is over, or what
-// it did is not on record.
-func (c *call) settle(ctx context.Context, r *Result) {
-	structured, err := c.tool.Schemas.Output(r.Output.StructuredContent)
-	if err != nil && len(c.tool.Definition.OutputSchema) == 0 {
-		err = errors.Join(errAnswer, err)
+// witness fills in what was seen of the guest.
+func (c *call) witness(r *Result) {
+	r.All, r.Denials, r.Stderr = c.execution.ledger.Violations(), c.execution.ledger.Denials(), c.stderr.b
+	if len(r.All) > 0 {
+		r.Violation = &r.All[0]
 	}
-	switch {
-	case ctx.Err() != nil:
-		r.Outcome, r.Err, r.Output = Timeout, context.Cause(ctx), Output{}
-		return
-	case err != nil:
-		r.Outcome, r.Err, r.Output = ToolError, err, Output{}
-		return
-	}
-	r.Output.StructuredContent = structured
-	if c.report.fault != nil {
-		r.Outcome, r.Err = HostError, c.report.take()
-		return
-	}
-	began := time.Now()
-	r.Committed, r.Outcome, r.Err = c.commit(ctx, c.dryRun)
-	if !c.dryRun {
-		c.report.commit(time.Since(began))
-	}
+}
+
+// disturbed reports whether others changed meanwhile what the call had looked at.
+// An error may come of that: what it saw was no state that ever was.
+func (c *call) disturbed(ctx context.Context) bool {
+	prepared, err := c.tx.Prepare(ctx)
+	return err == nil && isConflict(c.tx.Current(ctx, prepared))
+}
+
+// commitsErrors reports whether the operator has what such a call did saved: it
+// answered that it did not succeed, and ended by itself.
+func (c *call) commitsErrors(r *Result) bool {
+	return r.Err == nil && slices.Contains(c.pkg.commitOnError, c.tool.Definition.Name)
 }
 
 // What a result shows of the effects: the names in them are the guest's to
@@ -261,6 +317,8 @@ func shown(effects []capabilities.Effect) []capabilities.Effect {
 		// Reads come first: changes are what must not be cut off by them.
 		effects = append(effects[:0:0], effects[more+1:]...)
 		effects = append(effects, capabilities.Effect{Verb: capabilities.Read, Kind: capabilities.KindFile, Detail: fmt.Sprintf("and %d more before these", more+1)})
+	} else {
+		effects = slices.Clone(effects)
 	}
 	for i, e := range effects {
 		if len(e.Object) > maxObject {
@@ -275,7 +333,7 @@ func (c *call) guest(ctx context.Context, request []byte) *Result {
 	process := c.process(c.streams(request))
 	defer process.Close()
 	// Start-up code is this call's too: what it tries is in the call's record.
-	ready := c.pkg.sealed(&c.stderr, c.ledger)
+	ready := c.pkg.sealed(&c.stderr, c.execution.ledger)
 	defer ready.Close()
 	fate := Discard
 	began := time.Now()
@@ -286,7 +344,7 @@ func (c *call) guest(ctx context.Context, request []byte) *Result {
 	}
 	c.report.acquired(i.method, time.Since(began))
 	defer c.report.released()
-	i.slot.Store(&served{process, c.report.notes})
+	i.slot.Store(c.serve(process, c.report.notes))
 	answer, err := c.pkg.invoke(ctx, i, request, &c.stdout)
 	r := ended(c.ended(ctx, i, process, err))
 	if r.Outcome == OK && err != nil && !c.command() {
@@ -296,15 +354,13 @@ func (c *call) guest(ctx context.Context, request []byte) *Result {
 		fate = Reset
 		c.read(ctx, r, answer)
 	} else if _, exited := errors.AsType[*ExitError](r.Err); exited && len(c.stdout.b) > 0 && c.command() {
-		out, err := plainOutput(true, c.stdout.b, c.limits().Output)
+		out, err := plainOutput(true, c.stdout.b, c.execution.limits.Output)
 		if r.Output = out; err != nil {
 			r.Outcome, r.Err = Limit, err
 		}
 	}
 	return r
 }
-
-func (c *call) limits() tool.Limits { return c.pkg.source.Manifest.Limits }
 
 func (c *call) command() bool { return c.pkg.source.Manifest.ABI == tool.Command }
 
@@ -318,7 +374,7 @@ func (c *call) streams(request []byte) wasi.Options {
 
 // read takes the guest's answer into the result.
 func (c *call) read(ctx context.Context, r *Result, answer []byte) {
-	out, dropped, err := parseOutput(ctx, answer, c.limits().Output)
+	out, dropped, err := parseOutput(ctx, answer, c.execution.limits.Output)
 	if err == nil && out.IsError { // what ends well is judged when it is settled
 		out.StructuredContent, err = new(tool.Schemas).Output(out.StructuredContent)
 	}

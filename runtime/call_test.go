@@ -132,7 +132,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	load32 := []byte{0x28, 2, 0}
 	body := w.Seq(
 		open("count", 0, rightRead|rightWrite),
-		store(atIovec, atText), store(atIovec+4, 4),
+		storeI32(atIovec, atText), storeI32(atIovec+4, 4),
 		w.I32Const(atFD), load32, w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(1), w.Drop,
 		w.I32Const(atText), w.I32Const(atText), load32, w.I32Const(1), []byte{0x6a, 0x36, 2, 0}, // add; i32.store
 		w.I32Const(atFD), load32, w.I32Const(atIovec), w.I32Const(1), w.I64Const(0), w.I32Const(atResult), w.Call(2), w.Drop,

@@ -5,6 +5,8 @@ import (
 	goruntime "runtime"
 	"strings"
 
+	"github.com/sandboxd/sandboxd/capabilities/kv"
+	"github.com/sandboxd/sandboxd/capabilities/outbox"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
@@ -15,6 +17,12 @@ func asLimit(err error) error {
 		return l
 	}
 	if l, ok := errors.AsType[*volume.LimitError](err); ok {
+		return &LimitError{Limit: l.Resource}
+	}
+	if l, ok := errors.AsType[*kv.LimitError](err); ok {
+		return &LimitError{Limit: l.Resource}
+	}
+	if l, ok := errors.AsType[*outbox.LimitError](err); ok {
 		return &LimitError{Limit: l.Resource}
 	}
 	if _, ok := errors.AsType[*wasi.OutputLimitError](err); ok {
@@ -38,8 +46,11 @@ func stackOverflow(err error) bool {
 }
 
 // hostFault returns the error as a fault of the host where a host function
-// crashed: the engine hands on a Go run-time error.
+// crashed (the engine hands on a Go run-time error) or had no answer for the guest.
 func hostFault(err error) error {
+	if h, ok := errors.AsType[*wasi.HostError](err); ok {
+		return &HostFault{h.Err}
+	}
 	if _, ok := errors.AsType[goruntime.Error](err); ok {
 		return &HostFault{err}
 	}

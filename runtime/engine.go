@@ -14,7 +14,13 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/sandboxd/sandboxd/capabilities/kv"
+	"github.com/sandboxd/sandboxd/capabilities/outbox"
+	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/capabilities/tx"
+	"github.com/sandboxd/sandboxd/runtime/hostkv"
 	"github.com/sandboxd/sandboxd/runtime/hostmcp"
+	"github.com/sandboxd/sandboxd/runtime/hostoutbox"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
 
@@ -23,14 +29,30 @@ import (
 type Options struct {
 	Cache    string   // folder of compiled modules; empty: none on disk
 	Reserved []string // further folders of the host that no tool may be given; default: none
-	State    string   // folder of managed volumes; empty: a package that needs one is refused
-	Limits   CallLimits
-	Observer Observer
+	State    string   // the host's own folder, which no tool is given; default: none
+	// Store keeps what calls leave: managed volumes, keys, messages, and what undoing
+	// needs. The caller closes it after the engine. nil: a package that requests one of
+	// these is refused, and nothing can be undone.
+	Store store.Store
+	// SharedStore says that engines on other machines use the store, too: a host folder
+	// is refused then, since the others do not see it. Default: false.
+	SharedStore bool
+	// Disk is told of each step on a host folder before it is done, and fails it by
+	// an error: what full disks and crashes are tried with. nil: nobody is told.
+	Disk      func(op, name string) error
+	Retention Retention
+	Limits    CallLimits
+	Observer  Observer
 }
 
 // Engine runs tools. It is safe for concurrent use.
 type Engine struct {
-	state    string
+	store    store.Store
+	intents  *tx.Intents                 // of the store; nil where folders are not changed with one
+	shared   bool                        // machines share the store
+	disk     func(op, name string) error // see Options
+	retain   Retention
+	once     flights  // calls under idempotency keys
 	own      []string // the host's folders, which no tool may be given
 	observer Observer
 	cache    wazero.CompilationCache
@@ -64,7 +86,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithDebugInfoEnabled(false) // a parser of DWARF on an author's bytes, for nothing but traces
 	e := &Engine{
-		state:    o.State,
+		store:    o.Store,
+		shared:   o.SharedStore,
+		disk:     o.Disk,
+		retain:   o.Retention.orDefault(),
 		own:      slices.DeleteFunc(append([]string{o.State, o.Cache}, o.Reserved...), func(dir string) bool { return dir == "" }),
 		observer: o.Observer,
 		cache:    cache,
@@ -73,14 +98,39 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		running:  newRunning(errEngineClosed),
 		patience: 10 * time.Second,
 	}
-	_, err = wasi.Instantiate(ctx, e.wasm, e.process)
-	if err == nil {
-		_, err = hostmcp.Instantiate(ctx, e.wasm, e.served)
+	if e.store != nil && !e.shared {
+		if e.intents, err = tx.NewIntents(ctx, e.store); err != nil {
+			return nil, errors.Join(fmt.Errorf("store: %w", err), e.Close(ctx))
+		}
 	}
-	if err != nil {
+	if err := e.hostFunctions(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("host functions: %w", err), e.Close(ctx))
 	}
 	return e, nil
+}
+
+// hostFunctions registers all that a guest can import.
+func (e *Engine) hostFunctions(ctx context.Context) error {
+	_, err := wasi.Instantiate(ctx, e.wasm, e.process)
+	if err == nil {
+		_, err = hostmcp.Instantiate(ctx, e.wasm, func(m api.Module) (*wasi.Process, *hostmcp.Notes) {
+			s := e.served(m)
+			return s.process, s.notes
+		})
+	}
+	if err == nil {
+		_, err = hostkv.Instantiate(ctx, e.wasm, func(m api.Module) (*wasi.Process, *kv.Keys) {
+			s := e.served(m)
+			return s.process, s.keys
+		})
+	}
+	if err == nil {
+		_, err = hostoutbox.Instantiate(ctx, e.wasm, func(m api.Module) (*wasi.Process, *outbox.Box) {
+			s := e.served(m)
+			return s.process, s.box
+		})
+	}
+	return err
 }
 
 func openCache(dir string) (wazero.CompilationCache, error) {
@@ -132,23 +182,30 @@ func (e *Engine) Close(ctx context.Context) error {
 	return e.closed
 }
 
+// served is what a module instance serves now. The zero value is nothing.
+type served struct {
+	process *wasi.Process
+	notes   *hostmcp.Notes // nil outside of a call
+	keys    *kv.Keys
+	box     *outbox.Box
+}
+
 // served finds what a module instance serves now.
-func (e *Engine) served(m api.Module) (*wasi.Process, *hostmcp.Notes) {
+func (e *Engine) served(m api.Module) served {
 	i, ok := e.slots.Load(m.Name())
 	if !ok {
-		return nil, nil
+		return served{}
 	}
 	s := i.(*Instance).slot.Load()
 	if s == nil {
-		return nil, nil
+		return served{}
 	}
-	return s.process, s.notes
+	return *s
 }
 
 // process finds the process that a module instance serves now.
 func (e *Engine) process(m api.Module) *wasi.Process {
-	p, _ := e.served(m)
-	return p
+	return e.served(m).process
 }
 
 func (e *Engine) compile(ctx context.Context, name string, module []byte) (wazero.CompiledModule, error) {

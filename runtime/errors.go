@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -34,9 +35,20 @@ func (e *CapabilityError) Error() string {
 	return "client does not declare " + strings.Join(e.Missing, ", ")
 }
 
+// errDisturbed: what a call that ended in an error had read has changed since.
+var errDisturbed = errors.New("what the call read has changed since")
+
 // errPanic is matched by a fault of the host that was a panic: nobody knows
 // how far the call had come.
 var errPanic = errors.New("panic")
+
+// survive, deferred, turns a panic into a result: one call must not take the others
+// down.
+func survive(result **Result) {
+	if fault := recover(); fault != nil {
+		*result = ended(HostError, &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())})
+	}
+}
 
 // LoadError says why a package cannot run.
 type LoadError struct {

@@ -3,11 +3,16 @@ package runtime
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/capabilities/kv"
+	"github.com/sandboxd/sandboxd/capabilities/outbox"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/runtime/hostmcp"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -17,24 +22,99 @@ import (
 type execution struct {
 	ledger  *capabilities.Ledger
 	tx      *tx.Tx
+	keys    *kv.Overlay
+	box     *outbox.Box
+	stored  bool          // there is a store, which they are in
+	reader  *lateSnapshot // of the store; nil: there is none
 	scratch *volume.Overlay
 	mounts  []*files.Volume // in the order of the requests, scratch last
 	clock   callClock
+	live    func() error // whether the call still has time
+	limits  tool.Limits
 }
 
-func newExecution(stores []tx.Volume, l *capabilities.Ledger, limits tool.Limits) *execution {
-	x := &execution{ledger: l, clock: newCallClock()}
-	x.tx = tx.Begin(stores, volume.Options{
-		Budget: &volume.Budget{Bytes: limits.Writes, Files: limits.Files},
-		Now:    x.clock.now,
-	})
-	for _, s := range stores {
-		x.mounts = append(x.mounts, files.New(s.Name, s.Path, x.tx.Overlay(s.Name), l))
+// world is what one run of a call works on. The zero value is nothing.
+type world struct {
+	volumes []tx.Volume
+	store   store.Store       // nil: none
+	intents *tx.Intents       // of the store
+	reader  *lateSnapshot     // of the store, for this run
+	space   store.Space       // of the package's keys
+	shared  map[string]string // names of the managed volumes that packages share, by volume
+	sender  outbox.Sender
+}
+
+// newExecution returns a run that has time until ctx ends.
+func newExecution(ctx context.Context, w world, l *capabilities.Ledger, limits tool.Limits) *execution {
+	x := &execution{ledger: l, clock: newCallClock(), live: ctx.Err, limits: limits, stored: w.store != nil, reader: w.reader}
+	// Without a store there are none, and what is tried on them is judged all the same.
+	keys, messages := kv.Nothing(), outbox.Nothing()
+	if x.stored {
+		keys, messages = kv.Stored(w.reader, w.space), outbox.Stored(w.reader, w.sender.Space())
 	}
-	scratch, overlay := newScratch(x.clock, l)
+	x.keys = kv.NewOverlay(keys, kv.Options{
+		Space: w.space, Budget: keyBudget(limits), Quota: keyQuota, Usage: w.usage(w.space),
+	})
+	x.box = outbox.New(messages, outbox.Options{
+		Sender: w.sender, Ledger: l, Now: x.clock.now, Bytes: limits.Writes, Quota: boxQuota, Usage: w.usage(w.sender.Space()),
+	})
+	parts := tx.Parts{Volumes: w.volumes, Others: x.others(), Store: w.store, Intents: w.intents}
+	x.tx = tx.Begin(parts, x.volumeOptions())
+	x.mount(w.volumes)
+	return x
+}
+
+// shadow returns an execution on what x would leave, as if that were committed.
+// The clock is that much later. x must be closed after it.
+func (x *execution) shadow(volumes []tx.Volume, l *capabilities.Ledger, later time.Duration) *execution {
+	s := &execution{ledger: l, clock: newCallClock().later(later), live: x.live, limits: x.limits, stored: x.stored, reader: x.reader}
+	s.keys = kv.NewOverlay(x.keys.Result(), kv.Options{Budget: keyBudget(x.limits), Quota: keyQuota, Usage: x.keys.Usage})
+	s.box = x.box.Shadow(l, s.clock.now)
+	s.tx = x.tx.Shadow(s.others(), s.volumeOptions())
+	s.mount(volumes)
+	return s
+}
+
+// What the keys, and the messages, of one principal's package may take in all.
+var (
+	keyQuota = store.Usage{Keys: 1_000_000, Bytes: 256 << 20}
+	boxQuota = store.Usage{Keys: 10_000, Bytes: 64 << 20}
+)
+
+// usage asks the store what a space holds.
+func (w world) usage(s store.Space) func(context.Context) (store.Usage, error) {
+	if w.store == nil {
+		return nil
+	}
+	return func(ctx context.Context) (store.Usage, error) { return w.store.Usage(ctx, s) }
+}
+
+func keyBudget(l tool.Limits) *kv.Budget { return &kv.Budget{Bytes: l.Writes, Keys: l.Files} }
+
+func (x *execution) volumeOptions() volume.Options {
+	return volume.Options{Budget: &volume.Budget{Bytes: x.limits.Writes, Files: x.limits.Files}, Now: x.clock.now, Live: x.live}
+}
+
+// others returns what of the environment is no tree of files.
+func (x *execution) others() []tx.Participant {
+	if !x.stored {
+		return nil
+	}
+	return []tx.Participant{tx.Keys(x.keys), tx.Outbox(x.box)}
+}
+
+func (x *execution) mount(volumes []tx.Volume) {
+	for _, v := range volumes {
+		x.mounts = append(x.mounts, files.New(v.Name, v.Path, x.tx.Overlay(v.Name), x.ledger))
+	}
+	scratch, overlay := newScratch(x.clock, x.ledger)
 	x.scratch = overlay
 	x.mounts = append(x.mounts, scratch)
-	return x
+}
+
+// serve returns what an instance serves in this run.
+func (x *execution) serve(p *wasi.Process, n *hostmcp.Notes) *served {
+	return &served{process: p, notes: n, keys: kv.New(x.keys, x.ledger), box: x.box}
 }
 
 // process returns the process of the guest: o with the execution's own parts
@@ -56,9 +136,11 @@ func (x *execution) ended(ctx context.Context, i *Instance, process *wasi.Proces
 	switch {
 	case len(x.ledger.Violations()) > 0 || errors.Is(err, capabilities.ErrViolation):
 		return Violation, err
-	case hostFault(err) != nil:
+	case x.reader.failed() != nil: // whatever the guest made of it
+		return HostError, &HostFault{x.reader.failed()}
+	case hostFault(err) != nil && !isConflict(err):
 		return HostError, hostFault(err)
-	case errors.Is(err, volume.ErrConflict):
+	case isConflict(err):
 		return Conflict, err
 	case asLimit(err) != nil:
 		return Limit, asLimit(err)
@@ -76,31 +158,17 @@ func (x *execution) ended(ctx context.Context, i *Instance, process *wasi.Proces
 	return ToolError, &TrapError{err}
 }
 
+// isSealed reports whether start-up code touched what no request had been
+// delivered for.
 func isSealed(err error) bool {
-	_, ok := errors.AsType[*files.SealedError](err)
+	if _, ok := errors.AsType[*files.SealedError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*kv.SealedError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*outbox.SealedError](err)
 	return ok
-}
-
-// commit prepares what the guest did and, unless it is a dry run, applies it.
-// Once it is prepared it cannot be cancelled, and how it went no longer depends
-// on the deadline.
-func (x *execution) commit(ctx context.Context, dryRun bool) (committed bool, o Outcome, err error) {
-	prepared, err := x.tx.Prepare(ctx)
-	if err != nil {
-		o, err = x.unprepared(ctx, err)
-		return false, o, err
-	}
-	if dryRun {
-		return false, OK, nil
-	}
-	switch err := x.tx.Commit(context.WithoutCancel(ctx), prepared); {
-	case err == nil:
-		return true, OK, nil
-	case errors.Is(err, volume.ErrConflict), errors.Is(err, capabilities.EAGAIN): // others held the volume too long
-		return false, Conflict, err
-	default:
-		return false, HostError, &HostFault{err}
-	}
 }
 
 // unprepared says why a call was not prepared.
@@ -111,12 +179,17 @@ func (x *execution) unprepared(ctx context.Context, err error) (Outcome, error) 
 	switch {
 	case asLimit(err) != nil:
 		return Limit, asLimit(err)
-	case errors.Is(err, volume.ErrConflict):
+	case isConflict(err):
 		return Conflict, err
 	case ctx.Err() != nil:
 		return Timeout, context.Cause(ctx)
 	}
 	return HostError, &HostFault{err}
+}
+
+// isConflict reports whether something that the call read has changed since.
+func isConflict(err error) bool {
+	return errors.Is(err, volume.ErrConflict) || errors.Is(err, store.ErrConflict)
 }
 
 // close drops what was not committed. It can be repeated.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/tool"
@@ -26,9 +27,9 @@ func explanation(name string, r *Result) string {
 	switch r.Outcome {
 	case Violation:
 		if r.Reported {
-			return fmt.Sprintf("%s broke its claim, in report mode: %s. %s", name, deed(r.Violation), undone(r.Effects))
+			return fmt.Sprintf("%s broke its claim, in report mode: %s.%s %s", name, deed(r.Violation), detail(r.Violation), undone(r.Effects))
 		}
-		return fmt.Sprintf("%s was stopped: %s. %s Retrying will not help.", name, deed(r.Violation), undone(r.Effects))
+		return fmt.Sprintf("%s was stopped: %s.%s %s Retrying will not help.", name, deed(r.Violation), detail(r.Violation), undone(r.Effects))
 	case Timeout:
 		return fmt.Sprintf("%s was stopped: %s. %s", name, interruption(r.Err), notSaved(r.Effects))
 	case Limit:
@@ -65,15 +66,32 @@ func deed(v *capabilities.Violation) string {
 	if v == nil {
 		return "it broke what it declares"
 	}
-	did := "attempted "
+	did := "attempted " + string(v.Operation)
 	switch v.Phase {
 	case capabilities.PhaseOperation:
 	case capabilities.PhaseCommit:
-		did = "would have left the effect of "
+		did = "would have left the effect of " + string(v.Operation)
+		if v.Operation == capabilities.OpCommit {
+			did = "its commit would have lost something that was there"
+		}
 	case capabilities.PhaseReplay:
-		did = "did something further when it was run a second time: "
+		did = "did something further when it was run a second time"
+		if v.Operation != capabilities.OpReplay { // it was stopped in the act
+			did += ": " + string(v.Operation)
+		}
 	}
-	return fmt.Sprintf("it declares %s but %s%s", declared(v.Hint), did, v.Operation)
+	return fmt.Sprintf("it declares %s but %s", declared(v.Hint), did)
+}
+
+// maxDetail bounds the detail of a violation in what the client is told, in bytes.
+const maxDetail = 1024
+
+// detail says what is known of a violation besides, in sentences after a space.
+func detail(v *capabilities.Violation) string {
+	if v == nil || v.Detail == "" {
+		return ""
+	}
+	return " " + strings.ToUpper(v.Detail[:1]) + plain(v.Detail[1:], maxDetail)
 }
 
 // undone says what became of what a stopped call did: all is undone but what
@@ -98,6 +116,8 @@ func leftByFault(err error) string {
 		return "A part of what it changed was saved."
 	case errors.Is(err, volume.ErrTorn), errors.Is(err, errPanic), errors.Is(err, errGivenUp):
 		return "It is not known what of it was saved."
+	case errors.Is(err, store.ErrUnknown):
+		return "It is not known whether it was saved: all of it, or nothing."
 	}
 	return nothingSaved
 }
@@ -147,6 +167,9 @@ func limitReason(err error) string {
 func refusal(err error) string {
 	if c, ok := errors.AsType[*CapabilityError](err); ok {
 		return "it requires a client that declares " + strings.Join(c.Missing, ", ")
+	}
+	if k, ok := errors.AsType[*KeyError](err); ok {
+		return "its idempotency key " + k.Problem + "; " + k.Mend
 	}
 	switch {
 	case errors.Is(err, ErrNoTool):

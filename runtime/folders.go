@@ -62,15 +62,21 @@ func (d *folder) current() bool {
 	return err == nil && os.SameFile(info, d.info)
 }
 
-// retain adds a user to a folder that has one.
+// retain adds a user to a folder that has one. nil is no folder.
 func (f *folders) retain(d *folder) {
+	if d == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d.users++
 }
 
-// release takes a user away.
+// release takes a user away. nil is no folder.
 func (f *folders) release(d *folder) error {
+	if d == nil {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d.users--

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -64,11 +65,11 @@ func write(fd int32, n int32) []byte {
 		descriptor = w.Seq(w.I32Const(atFD), []byte{0x28, 2, 0}) // i32.load
 	}
 	return w.Seq(
-		store(atIovec, atText), store(atIovec+4, n),
+		storeI32(atIovec, atText), storeI32(atIovec+4, n),
 		descriptor, w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(fdWrite), w.Drop)
 }
 
-func store(at, v int32) []byte {
+func storeI32(at, v int32) []byte {
 	return w.Seq(w.I32Const(at), w.I32Const(v), []byte{0x36, 2, 0}) // i32.store
 }
 
@@ -110,7 +111,7 @@ func pack(module []byte, abi tool.ABI, claim capabilities.Claim) *tool.Package {
 // newEngine returns an engine that the test closes, with a state folder.
 func newEngine(t testing.TB, o Observer) *Engine {
 	t.Helper()
-	e, err := New(context.Background(), Options{State: t.TempDir(), Observer: o})
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: t.TempDir(), Observer: o})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/sandboxd/sandboxd/capabilities/kv"
+	"github.com/sandboxd/sandboxd/capabilities/outbox"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
 
@@ -48,6 +50,7 @@ type newPerCall struct {
 	module  wazero.CompiledModule
 	memory  uint64 // bytes
 	reactor bool
+	program bool // it is run by itself, for no request
 }
 
 // Get instantiates the module and runs its start-up code.
@@ -57,7 +60,11 @@ func (n *newPerCall) Get(ctx context.Context, ready *wasi.Process) (*Instance, e
 		method: "new",
 		memory: &linearMemory{limit: n.memory},
 	}
-	i.slot.Store(&served{process: ready})
+	if n.program {
+		i.slot.Store(&served{process: ready})
+	} else {
+		i.slot.Store(&served{process: ready, keys: kv.Sealed(), box: outbox.Sealed()})
+	}
 	n.engine.slots.Store(i.name, i)
 	config := wazero.NewModuleConfig().WithName(i.name).WithStartFunctions()
 	module, err := n.engine.wasm.InstantiateModule(experimental.WithMemoryAllocator(ctx, i.memory), n.module, config)

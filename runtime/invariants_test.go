@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -46,7 +47,7 @@ func surroundings() []byte {
 	}
 	keep(w.Seq(w.I32Const(at), w.I32Const(at+4), w.Call(environSizes)))
 	keep(w.Seq(w.I32Const(at+8), w.I32Const(at+12), w.Call(argsSizes)))
-	body = append(body, w.Seq(store(atIovec, 4096), store(atIovec+4, at+16-4096))...)
+	body = append(body, w.Seq(storeI32(atIovec, 4096), storeI32(atIovec+4, at+16-4096))...)
 	keep(w.Seq(w.I32Const(1), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(writeOut)))
 	module.Funcs = append(module.Funcs, w.Func{Name: "_start", Body: body})
 	return module.Encode()
@@ -91,7 +92,7 @@ func TestSurroundingsAreTheSameForEveryTool(t *testing.T) {
 // one name get two.
 func TestStateIsKeyedByPrincipalAndPackage(t *testing.T) {
 	state := t.TempDir()
-	e, err := New(context.Background(), Options{State: state})
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: state})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestStateIsKeyedByPrincipalAndPackage(t *testing.T) {
 		if r := loaded.Call(context.Background(), Request{Tool: "t"}); r.Outcome != OK {
 			t.Fatalf("%s: %s, %v", name, r.Outcome, r.Err)
 		}
-		if _, err := os.Stat(filepath.Join(state, "volumes", LocalPrincipal, name, "data", "new")); err != nil {
+		if _, err := managed(e, LocalPrincipal, name, "data", "new"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -110,7 +111,7 @@ func TestStartUpIsInTheCallsRecord(t *testing.T) {
 func TestRunGivesNoFolderOfTheHost(t *testing.T) {
 	home := t.TempDir()
 	cache := filepath.Join(home, "cache")
-	e, err := New(context.Background(), Options{Cache: cache, State: filepath.Join(home, "state")})
+	e, err := New(context.Background(), Options{Cache: cache, Store: memstore.New(), State: filepath.Join(home, "state")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestFoldersDoNotOverlap(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(context.Background(), Options{State: filepath.Join(link, "not", "made")})
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: filepath.Join(link, "not", "made")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestRunStopsWhileItReads(t *testing.T) {
 	m := w.Module{
 		Funcs: []w.Func{
 			{Import: wasiModule, Name: "fd_read", Params: []byte{w.I32, w.I32, w.I32, w.I32}, Results: []byte{w.I32}},
-			{Name: "_start", Body: w.Seq(store(atIovec, atText), store(atIovec+4, 10), w.I32Const(0), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(0), w.Drop)},
+			{Name: "_start", Body: w.Seq(storeI32(atIovec, atText), storeI32(atIovec+4, 10), w.I32Const(0), w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(0), w.Drop)},
 		},
 		Memory: [2]uint32{1, 0},
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/sandboxd/sandboxd/internal/wasmbin"
+	"github.com/sandboxd/sandboxd/runtime/hostkv"
 	"github.com/sandboxd/sandboxd/runtime/hostmcp"
+	"github.com/sandboxd/sandboxd/runtime/hostoutbox"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -37,7 +39,7 @@ func guard(module []byte, l tool.Limits) ([]byte, error) {
 
 // CheckLink reports whether a module can be linked and called by its ABI. It
 // runs and compiles nothing. The only imports are functions of WASI preview 1 and
-// of sandboxd_mcp, with their signatures: anything else could be satisfied by what another module
+// of sandboxd's own interfaces, with their signatures: anything else could be satisfied by what another module
 // exports, and carry its authority. Errors match [ErrLink], or are those of
 // parsing the module.
 func CheckLink(module []byte, abi tool.ABI) error {
@@ -63,6 +65,12 @@ func signatureOf(module, name string) (params, results []api.ValueType, known, o
 	case hostmcp.ModuleName:
 		params, results, ok = hostmcp.Signature(name)
 		return params, results, true, ok
+	case hostkv.ModuleName:
+		params, results, ok = hostkv.Signature(name)
+		return params, results, true, ok
+	case hostoutbox.ModuleName:
+		params, results, ok = hostoutbox.Signature(name)
+		return params, results, true, ok
 	}
 	return nil, nil, false, false
 }
@@ -76,7 +84,7 @@ func checkImport(i wasmbin.Import) error {
 	case !known && strings.HasPrefix(i.Module, "sandboxd_"):
 		return refuse("not supported yet")
 	case !known:
-		return refuse("the host provides functions of " + wasi.ModuleName + " and " + hostmcp.ModuleName + " only")
+		return refuse("the host provides functions of " + wasi.ModuleName + " and of its own interfaces only")
 	case i.Kind != wasmbin.KindFunc:
 		return refuse("the host provides functions only")
 	case !ok:

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandboxd/sandboxd/internal/memstore"
+
 	"github.com/sandboxd/sandboxd/capabilities"
 )
 
@@ -36,7 +38,7 @@ func hanging(t *testing.T, o Observer) (e *Engine, p *Package, ended <-chan *Res
 	t.Helper()
 	began := make(chan struct{}, 1)
 	release = make(chan struct{})
-	e, err := New(context.Background(), Options{State: t.TempDir(), Observer: Tee(o, Observer{Denial: func(CallInfo, capabilities.Denial) {
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: t.TempDir(), Observer: Tee(o, Observer{Denial: func(CallInfo, capabilities.Denial) {
 		began <- struct{}{}
 		<-release
 	}})})
@@ -87,7 +89,7 @@ func TestCloseKeepsToItsTime(t *testing.T) {
 // TestCloseWaitsForTheRecord: a call has not ended before its end is reported.
 func TestCloseWaitsForTheRecord(t *testing.T) {
 	reporting, release := make(chan struct{}), make(chan struct{})
-	e, err := New(context.Background(), Options{State: t.TempDir(), Observer: Observer{CallEnd: func(CallInfo, *Result) {
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: t.TempDir(), Observer: Observer{CallEnd: func(CallInfo, *Result) {
 		close(reporting)
 		<-release
 	}}})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -104,7 +105,7 @@ func TestModulesThatDoNotLink(t *testing.T) {
 		"a WASI name elsewhere": {Funcs: []w.Func{{Import: "env", Name: "sched_yield", Results: []byte{w.I32}}, {Name: "_start"}}},
 		"unknown function":      {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_teleport"}, {Name: "_start"}}},
 		"wrong signature":       {Funcs: []w.Func{{Import: "wasi_snapshot_preview1", Name: "fd_close"}, {Name: "_start"}}},
-		"not built yet":         {Funcs: []w.Func{{Import: "sandboxd_kv", Name: "get"}, {Name: "_start"}}},
+		"not built yet":         {Funcs: []w.Func{{Import: "sandboxd_http", Name: "send"}, {Name: "_start"}}},
 		"no start":              {Funcs: []w.Func{{Name: "main"}}},
 		"wrong start":           {Funcs: []w.Func{{Name: "_start", Params: []byte{w.I32}}}},
 		"no memory":             {Funcs: []w.Func{{Name: "_start"}}, NoMemory: true},
@@ -156,14 +157,23 @@ func TestUnsupportedIsSaid(t *testing.T) {
 	}
 }
 
-// TestListedIsNeverSaferThanEnforced: what cannot be judged yet is listed with
-// its pessimistic value.
+// TestListedIsNeverSaferThanEnforced: what is not held against every call is
+// listed with its pessimistic value.
 func TestListedIsNeverSaferThanEnforced(t *testing.T) {
 	additive := capabilities.Claim{ReadOnly: capabilities.False, Destructive: capabilities.False, Idempotent: capabilities.True}
-	loaded, _ := load(t, newEngine(t, Observer{}), pack(command("", "", nil), tool.Command, additive))
-	got := loaded.Tools()[0].Listed
-	if want := (capabilities.Effective{Destructive: true, OpenWorld: true}); got != want {
-		t.Errorf("listed %+v, want %+v", got, want)
+	for name, c := range map[string]struct {
+		binding Binding
+		want    capabilities.Effective
+	}{
+		"always": {Binding{}, capabilities.Effective{Idempotent: true, OpenWorld: true}},
+		"sample": {Binding{Replay: map[string]ReplayPolicy{"t": ReplaySample}}, capabilities.Effective{OpenWorld: true}},
+		"off":    {Binding{Replay: map[string]ReplayPolicy{DefaultReplay: ReplayOff}}, capabilities.Effective{OpenWorld: true}},
+		"report": {Binding{Mode: capabilities.Report}, capabilities.Effective{Destructive: true, OpenWorld: true}},
+	} {
+		loaded := mustLoad(t, newEngine(t, Observer{}), pack(command("", "", nil), tool.Command, additive), c.binding)
+		if got := loaded.Tools()[0].Listed; got != c.want {
+			t.Errorf("%s: listed %+v, want %+v", name, got, c.want)
+		}
 	}
 }
 
@@ -172,7 +182,7 @@ func TestListedIsNeverSaferThanEnforced(t *testing.T) {
 func TestFoldersOfTheHostAreNotGiven(t *testing.T) {
 	base := t.TempDir()
 	state, cache := filepath.Join(base, "state"), filepath.Join(base, "cache")
-	e, err := New(context.Background(), Options{State: state, Cache: cache})
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: state, Cache: cache})
 	if err != nil {
 		t.Fatal(err)
 	}

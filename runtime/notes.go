@@ -2,15 +2,7 @@ package runtime
 
 import (
 	"github.com/sandboxd/sandboxd/runtime/hostmcp"
-	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
-
-// served is what one instance serves: the process of a call, and what its guest
-// may tell the client. Start-up code has no notes.
-type served struct {
-	process *wasi.Process
-	notes   *hostmcp.Notes
-}
 
 // listen makes the notes of the call, which go to the client. What panics there
 // is a fault of the host.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 )
 
 // CallInfo names a call in the events of an [Observer].
@@ -32,6 +33,15 @@ type Observer struct {
 	// Commit is called after a commit that was tried: how long prepare and apply
 	// took.
 	Commit func(CallInfo, time.Duration)
+	// Record returns the records of a call that is about to be committed, for the
+	// same commit: the result is as it will be when that succeeds. [Result.Recorded]
+	// then says so to CallEnd.
+	Record func(CallInfo, *Result) []store.Record
+	// Replayed is called when a call was run a second time to see whether it does
+	// something further.
+	Replayed func(CallInfo, Replay)
+	// Sent is called for each thing that left, or will leave, the host.
+	Sent func(CallInfo, SendKind)
 	// Acquired is called when a package's instance is ready for a call: by which
 	// method it was made ("new") and how long that took. Released is called when
 	// the call is done with it.
@@ -45,6 +55,14 @@ type Observer struct {
 	Compile func(pkg string, bytes int) (done func())
 }
 
+// SendKind is a label value of the metric sandboxd_sends_total.
+type SendKind string
+
+// The kinds of what is sent.
+const (
+	SentOutbox SendKind = "outbox" // a message that the commit of its call released
+)
+
 // Tee returns an observer that calls each of the given ones in order.
 func Tee(os ...Observer) Observer {
 	return Observer{
@@ -54,6 +72,9 @@ func Tee(os ...Observer) Observer {
 		CallEnd:   each2(os, func(o Observer) func(CallInfo, *Result) { return o.CallEnd }),
 		Conflict:  each1(os, func(o Observer) func(CallInfo) { return o.Conflict }),
 		Commit:    each2(os, func(o Observer) func(CallInfo, time.Duration) { return o.Commit }),
+		Record:    recording(os),
+		Replayed:  each2(os, func(o Observer) func(CallInfo, Replay) { return o.Replayed }),
+		Sent:      each2(os, func(o Observer) func(CallInfo, SendKind) { return o.Sent }),
 		Acquired:  each3(os, func(o Observer) func(string, string, time.Duration) { return o.Acquired }),
 		Released:  each1(os, func(o Observer) func(string) { return o.Released }),
 		Abandoned: each2(os, func(o Observer) func(string, []string) { return o.Abandoned }),
@@ -88,6 +109,17 @@ func each3[A, B, C any](os []Observer, of func(Observer) func(A, B, C)) func(A, 
 				f(a, b, c)
 			}
 		}
+	}
+}
+
+func recording(os []Observer) func(CallInfo, *Result) []store.Record {
+	return func(c CallInfo, r *Result) (records []store.Record) {
+		for _, o := range os {
+			if o.Record != nil {
+				records = append(records, o.Record(c, r)...)
+			}
+		}
+		return records
 	}
 }
 

@@ -41,10 +41,10 @@ func readsAndWrites() []byte {
 	}
 	m.Funcs = append(m.Funcs, w.Func{Name: "_start", Body: w.Seq(
 		open("old", 0, rightRead),
-		store(atIovec, 4096), store(atIovec+4, 100),
+		storeI32(atIovec, 4096), storeI32(atIovec+4, 100),
 		w.I32Const(atFD), []byte{0x28, 2, 0}, w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(imports), w.Drop,
 		w.I32Const(0), w.I32Const(0), w.Call(sockShutdown), w.Drop,
-		store(atPath, 'n'|'e'<<8|'w'<<16), open("new", oflagCreate, rightWrite),
+		storeI32(atPath, 'n'|'e'<<8|'w'<<16), open("new", oflagCreate, rightWrite),
 	)})
 	return m.Encode()
 }

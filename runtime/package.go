@@ -7,10 +7,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/additive"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -23,13 +25,21 @@ type Package struct {
 	compiled  wazero.CompiledModule
 	instances Instances
 	volumes   *volumes
+	turns     *turns
 	env       []string // of the guest, the same for every call
 	tools     []*Tool
-	log       []byte // what start-up code wrote to standard error
-	gate      *gate
-	running   *running
-	close     sync.Once
-	closed    error // what closing came to
+	rules     additive.Rules
+
+	recoverable   time.Duration // a loss is accepted when its undo is guaranteed for so long; 0: none is
+	commitOnError []string
+	replay        map[string]ReplayPolicy
+	looked        sync.Map // tools that were looked at 25 hours later
+
+	log     []byte // what start-up code wrote to standard error
+	gate    *gate
+	running *running
+	close   sync.Once
+	closed  error // what closing came to
 }
 
 // Tool is one tool of a loaded package with what is enforced on it.
@@ -39,11 +49,12 @@ type Tool struct {
 	Listed     capabilities.Effective // what clients are told: never safer than what is enforced
 	Grant      capabilities.Grant
 	Schemas    *tool.Schemas // set on the tools of a loaded package
+	Policy     Policy
 }
 
 // Judges returns which claims about a whole call this engine can enforce.
 // Without a judge a claim is listed with its pessimistic value.
-func Judges() capabilities.Judges { return capabilities.Judges{} }
+func Judges() capabilities.Judges { return capabilities.Judges{Additive: true, Replay: true} }
 
 // Name returns the name that the operator gave the package, or its own.
 func (p *Package) Name() string { return p.name }
@@ -69,7 +80,7 @@ func (p *Package) Tool(name string) (*Tool, bool) {
 // included, is an error that names operation and path. Errors are of type
 // [*LoadError].
 func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Package, err error) {
-	p = &Package{engine: e, source: src, name: src.Manifest.Name, running: newRunning(errPackageClosed)}
+	p = &Package{engine: e, source: src, name: src.Manifest.Name, turns: newTurns(), running: newRunning(errPackageClosed)}
 	if b.As != "" {
 		p.name = b.As
 	}
@@ -132,6 +143,18 @@ func (p *Package) bind(b Binding) (err error) {
 	if err := checkPatterns(b.OptionalWrites); err != nil {
 		return err
 	}
+	for _, list := range [][]string{b.AppendOnly, b.VolatileFiles} {
+		if err := checkPatterns(list); err != nil {
+			return err
+		}
+	}
+	if p.rules, err = rulesOf(b, m.Relaxations); err != nil {
+		return err
+	}
+	if p.engine.store == nil && (m.Requests.KV || slices.ContainsFunc(m.Requests.Outbox, func(host string) bool { return slices.Contains(b.Outbox, host) })) {
+		return fmt.Errorf("keys or messages are granted: %w", ErrNoStore)
+	}
+	p.recoverable, p.commitOnError, p.replay = b.Relaxations.Recoverable, b.CommitOnError, b.Replay
 	limits, err := b.Limits.or(packageLimits)
 	if err != nil {
 		return err
@@ -182,12 +205,15 @@ func supported(m tool.Manifest) error {
 }
 
 // listed returns what clients are told: in report mode a call runs on past what
-// its claim excludes, so no claim is one that they may build on.
-func listed(mode capabilities.Mode, e capabilities.Effective) capabilities.Effective {
-	if mode != capabilities.Enforce {
+// its claim excludes, so no claim is one that they may build on. A claim that is
+// held against some calls only is none either.
+func listed(b Binding, name string, e capabilities.Effective) capabilities.Effective {
+	if b.Mode != capabilities.Enforce {
 		return capabilities.Claim{}.Effective()
 	}
-	return e.Listed(Judges())
+	judges := Judges()
+	judges.Replay = judges.Replay && replayPolicy(b.Replay, name) == ReplayAlways
+	return e.Listed(judges)
 }
 
 // Close lets no further call begin, waits for those that run until ctx ends,
@@ -234,7 +260,12 @@ func ToolsOf(r tool.Requests, definitions []tool.Definition) []*Tool {
 }
 
 func toolsOf(b Binding, r tool.Requests, definitions []tool.Definition) []*Tool {
-	policy := capabilities.Policy{Mode: b.Mode, OptionalWrites: b.OptionalWrites}
+	policy := capabilities.Policy{Mode: b.Mode, OptionalWrites: b.OptionalWrites, KV: r.KV}
+	for _, host := range r.Outbox {
+		if slices.Contains(b.Outbox, host) {
+			policy.Outbox = append(policy.Outbox, host)
+		}
+	}
 	for _, v := range r.Volumes {
 		access := v.Access
 		if access == capabilities.NoAccess {
@@ -248,8 +279,9 @@ func toolsOf(b Binding, r tool.Requests, definitions []tool.Definition) []*Tool 
 		tools = append(tools, &Tool{
 			Definition: d,
 			Effective:  e,
-			Listed:     listed(b.Mode, e),
+			Listed:     listed(b, d.Name, e),
 			Grant:      capabilities.Derive(e, policy),
+			Policy:     policyOf(b, d.Name, e),
 		})
 	}
 	return tools

@@ -21,11 +21,20 @@ const (
 
 // callClock is the time that one call sees. Its monotonic part starts at zero:
 // a guest learns nothing about the host's uptime.
-type callClock struct{ start time.Time }
+type callClock struct {
+	start time.Time
+	ahead time.Duration // of the host's clock
+}
 
-func newCallClock() callClock { return callClock{time.Now()} }
+func newCallClock() callClock { return callClock{start: time.Now()} }
 
-func (c callClock) now() time.Time           { return time.Now() }
+// later returns a clock that is ahead by d more.
+func (c callClock) later(d time.Duration) callClock {
+	c.ahead += d
+	return c
+}
+
+func (c callClock) now() time.Time           { return time.Now().Add(c.ahead) }
 func (c callClock) monotonic() time.Duration { return time.Since(c.start) }
 
 // newRandom returns a stream of random bytes for one call (ChaCha8, seeded by

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/runtime/hostmcp"
 )
 
@@ -63,6 +64,38 @@ func (w *reporter) conflict() {
 func (w *reporter) commit(took time.Duration) {
 	if f := w.observer.Commit; f != nil {
 		w.safely(func() { f(w.info, took) })
+	}
+}
+
+// record returns the records of a call that is about to be committed, and whether
+// there is an observer that makes any.
+func (w *reporter) record(r *Result) (records []store.Record, recorded bool) {
+	f := w.observer.Record
+	if f == nil {
+		return nil, false
+	}
+	w.safely(func() { records = f(w.info, r) })
+	return records, len(records) > 0
+}
+
+func (w *reporter) replayed(v Replay) {
+	if f := w.observer.Replayed; f != nil {
+		w.safely(func() { f(w.info, v) })
+	}
+}
+
+func (w *reporter) sent(k SendKind) {
+	if f := w.observer.Sent; f != nil {
+		w.safely(func() { f(w.info, k) })
+	}
+}
+
+// apart returns a reporter for another run of the call's guest: of the call only
+// what its instance costs is told.
+func (w *reporter) apart() *reporter {
+	return &reporter{
+		observer: Observer{Acquired: w.observer.Acquired, Released: w.observer.Released},
+		info:     w.info, notes: hostmcp.NewNotes(hostmcp.Receiver{}),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/additive"
+	"github.com/sandboxd/sandboxd/capabilities/undo"
 )
 
 // Outcome is how a call ended. The values are the label values of the metric
@@ -28,8 +30,14 @@ type Request struct {
 	Tool      string
 	Arguments json.RawMessage // a JSON object that fits the tool's inputSchema; empty: {}
 	DryRun    bool            // judge and show, commit nothing
-	Principal string          // whose call it is, a name as packages have; empty: "local"
-	Trace     TraceContext    // of the caller
+	Show      *undo.Show      // not nil: a dry run whose result shows this much of the differences, see [Result.Diff]
+	Observe   bool            // look at what the call is, whatever its tool claims; see [Observed]
+	// IdempotencyKey names the call among those of its principal and tool: one that was
+	// committed under the key is not done again. Default: the argument that the tool
+	// names for it, or none.
+	IdempotencyKey string
+	Principal      string       // whose call it is, a name as packages have; empty: "local"
+	Trace          TraceContext // of the caller
 	// ClientCapabilities are what the caller's client declares that it can do, names
 	// of [tool.ClientCapabilities]. Default: nothing; a tool that requires more is
 	// refused with a [*CapabilityError].
@@ -80,6 +88,19 @@ type Result struct {
 	Stderr   []byte                   `json:"-"` // the guest's log, cut to the output limit
 	Duration time.Duration            `json:"-"`
 	Waited   time.Duration            `json:"-"` // to be admitted, a part of Duration
+	// Replay is the verdict of running the call a second time.
+	Replay Replay `json:"replay,omitempty"`
+	// Diff is what the call would leave, where [Request.Show] asked for it and the
+	// guest came to its end.
+	Diff *undo.Diff `json:"diff,omitempty"`
+	// Remembered is set where the result is that of the first call under the same
+	// idempotency key, id and effects too, and nothing was done. An observer is told
+	// of a call of its own, without effects.
+	Remembered bool `json:"remembered,omitempty"`
+	// Observed is what the call was seen to be, as far as it was looked at.
+	Observed Observed `json:"-"`
+	// Recorded is set where the call's own record was committed with it.
+	Recorded bool `json:"-"`
 	// DroppedMeta counts the guest's _meta keys that carried the project's
 	// prefix and were dropped.
 	DroppedMeta int `json:"-"`
@@ -99,4 +120,10 @@ type Output struct {
 	StructuredContent json.RawMessage            `json:"structuredContent,omitempty"`
 	IsError           bool                       `json:"isError,omitempty"`
 	Meta              map[string]json.RawMessage `json:"_meta,omitempty"`
+}
+
+// Observed is what a call was seen to be, apart from its effects.
+type Observed struct {
+	Lost    *additive.Loss       // the first thing that would be lost; nil: nothing, or nobody looked
+	Further *capabilities.Effect // the first thing that a second run would do; nil likewise
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
@@ -66,11 +67,11 @@ func (e *Engine) Run(ctx context.Context, s RunSpec) (exit uint32, err error) {
 	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limits.Timeout, &TimeoutError{s.Limits.Timeout})
 	defer cancel()
-	x := newExecution(stores, capabilities.NewLedger(grant, capabilities.Notify{}), s.Limits)
+	x := newExecution(ctx, world{volumes: stores}, capabilities.NewLedger(grant, capabilities.Notify{}), s.Limits)
 	defer x.close()
 	outcome, err := x.program(ctx, instances, s)
 	if outcome == OK {
-		_, _, err = x.commit(ctx, false)
+		err = x.save(ctx)
 	}
 	if status, ok := errors.AsType[*ExitError](err); ok {
 		return status.Code, nil
@@ -94,7 +95,7 @@ func (e *Engine) program(ctx context.Context, s RunSpec) (n *newPerCall, release
 	if err != nil {
 		return fail("compile", err)
 	}
-	n = &newPerCall{engine: e, module: compiled, memory: uint64(s.Limits.Memory)}
+	n = &newPerCall{engine: e, module: compiled, memory: uint64(s.Limits.Memory), program: true}
 	return n, func() { compiled.Close(context.WithoutCancel(ctx)) }, nil
 }
 
@@ -133,6 +134,17 @@ func (e *Engine) checkRunDir(before []RunDir, d RunDir) error {
 		}
 	}
 	return nil
+}
+
+// save commits what the program did to its folders.
+func (x *execution) save(ctx context.Context) error {
+	prepared, err := x.tx.Prepare(ctx)
+	if err != nil {
+		_, err = x.unprepared(ctx, err)
+		return err
+	}
+	_, _, err = x.commit(context.WithoutCancel(ctx), prepared, store.Commit{})
+	return err
 }
 
 // program runs the module once and says how it ended.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -15,7 +16,7 @@ import (
 // to end, and refuses later ones.
 func TestCloseStopsWhatRuns(t *testing.T) {
 	began := make(chan struct{}, 10)
-	e, err := New(context.Background(), Options{State: t.TempDir(), Observer: Observer{
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: t.TempDir(), Observer: Observer{
 		Denial: func(CallInfo, capabilities.Denial) { began <- struct{}{} },
 	}})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/tool"
@@ -36,8 +37,8 @@ func TestCommitSaysWhatWentWrong(t *testing.T) {
 		"conflict": {volume.ErrConflict, Conflict},
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
-		store := failingStore{Base: volume.Mem(), before: cancel, err: c.err}
-		x := newExecution([]tx.Volume{{Name: "a", Path: "/a", Store: store}},
+		refusing := failingStore{Base: volume.Mem(), before: cancel, err: c.err}
+		x := newExecution(context.Background(), world{volumes: []tx.Volume{{Name: "a", Path: "/a", Store: refusing}}},
 			capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{}), tool.Limits{Writes: 1 << 20, Files: 10})
 		o := x.tx.Overlay("a")
 		place, err := o.Walk(o.Root(), "new", true)
@@ -47,7 +48,11 @@ func TestCommitSaysWhatWentWrong(t *testing.T) {
 		if _, err := o.Create(place); err != nil {
 			t.Fatal(err)
 		}
-		committed, outcome, err := x.commit(ctx, false)
+		prepared, err := x.tx.Prepare(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed, outcome, err := x.commit(ctx, prepared, store.Commit{})
 		if committed || outcome != c.outcome || !errors.Is(err, c.err) {
 			t.Errorf("%s: committed %v, %s, %v", name, committed, outcome, err)
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,8 +10,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/capabilities/volume/stored"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -20,9 +23,9 @@ var ErrVolume = errors.New("volume")
 // LocalPrincipal is the principal where there is one user.
 const LocalPrincipal = "local"
 
-// sharedFolder is the folder of the managed volumes that packages share. No
-// package has a name with an underscore.
-const sharedFolder = "_shared"
+// sharedPackage is whose the managed volumes are that packages share. No package
+// has a name with an underscore.
+const sharedPackage = "_shared"
 
 // maxHeld is how many principals' volumes a package holds open between calls.
 const maxHeld = 64
@@ -30,13 +33,12 @@ const maxHeld = 64
 // volumes says where each requested volume of a package lives, and holds open
 // those of some principals who called. It is safe for concurrent use.
 type volumes struct {
-	folders *folders
-	managed string // folder of all managed volumes
-	pkg     string
-	bound   []boundVolume
+	engine *Engine
+	pkg    string
+	bound  []boundVolume
 
 	mu   sync.Mutex           // before that of folders
-	held map[string][]*folder // by principal, in the order of bound
+	held map[string][]*folder // by principal, in the order of bound; nil for one that is managed
 }
 
 // boundVolume is a volume with what the operator binds it to; managed for the
@@ -48,12 +50,9 @@ type boundVolume struct {
 }
 
 // bind finds a place for each requested volume: the operator's folder, or a
-// managed one below the state folder, which is made when it is first used.
+// managed one in the store.
 func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, b Binding) (*volumes, error) {
-	vs := &volumes{
-		folders: &e.folders, managed: filepath.Join(e.state, "volumes"), pkg: pkg,
-		held: map[string][]*folder{},
-	}
+	vs := &volumes{engine: e, pkg: pkg, held: map[string][]*folder{}}
 	for _, r := range requests {
 		v := boundVolume{request: r, folder: b.Folders[r.Name], shared: b.Managed[r.Name]}
 		if err := e.checkBound(vs, v, b); err != nil {
@@ -77,6 +76,8 @@ func (e *Engine) checkBound(vs *volumes, v boundVolume, b Binding) error {
 	switch {
 	case folder && shared:
 		return errors.New("a folder and a managed volume are given; give one")
+	case folder && e.shared:
+		return errors.New("a folder of this host is given, and the store is shared by machines that do not see it; leave it out for a managed volume")
 	case folder:
 		if err := e.checkFolder(v.folder); err != nil {
 			return err
@@ -87,8 +88,8 @@ func (e *Engine) checkBound(vs *volumes, v boundVolume, b Binding) error {
 			}
 		}
 		return nil
-	case e.state == "":
-		return errors.New("no folder given and no state folder for a managed one")
+	case e.store == nil:
+		return errors.New("no folder given and no store for a managed one")
 	case shared && !tool.ValidPackageName(v.shared):
 		return fmt.Errorf("managed volume %q: want up to 64 lower-case letters, digits and hyphens", v.shared)
 	case shared:
@@ -156,16 +157,16 @@ func (vs *volumes) open(principal string) (opened []*folder, release func() erro
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	opened, ok := vs.held[principal]
-	if ok && !slices.ContainsFunc(opened, func(d *folder) bool { return !d.current() }) {
+	if ok && !slices.ContainsFunc(opened, func(d *folder) bool { return d != nil && !d.current() }) {
 		for _, d := range opened {
-			vs.folders.retain(d)
+			vs.engine.folders.retain(d)
 		}
 		return opened, func() error { return vs.release(opened) }, nil
 	}
 	if err := vs.forget(principal); err != nil {
 		return nil, nil, err
 	}
-	if opened, err = vs.acquire(principal); err != nil {
+	if opened, err = vs.acquire(); err != nil {
 		return nil, nil, err
 	}
 	for other := range vs.held {
@@ -178,15 +179,15 @@ func (vs *volumes) open(principal string) (opened []*folder, release func() erro
 	}
 	vs.held[principal] = opened
 	for _, d := range opened {
-		vs.folders.retain(d)
+		vs.engine.folders.retain(d)
 	}
 	return opened, func() error { return vs.release(opened) }, nil
 }
 
-// acquire opens the principal's volumes.
-func (vs *volumes) acquire(principal string) (opened []*folder, err error) {
+// acquire opens the folders.
+func (vs *volumes) acquire() (opened []*folder, err error) {
 	for _, v := range vs.bound {
-		d, err := vs.acquireOne(principal, v)
+		d, err := vs.acquireOne(v)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err), vs.release(opened))
 		}
@@ -195,14 +196,24 @@ func (vs *volumes) acquire(principal string) (opened []*folder, err error) {
 	return opened, nil
 }
 
-func (vs *volumes) acquireOne(principal string, v boundVolume) (*folder, error) {
-	switch {
-	case v.folder != "":
-		return vs.folders.acquire(v.folder, volume.OpenDir)
-	case v.shared != "":
-		return vs.folders.acquire(filepath.Join(vs.managed, principal, sharedFolder, v.shared), volume.Managed)
+func (vs *volumes) acquireOne(v boundVolume) (*folder, error) {
+	if v.folder == "" {
+		return nil, nil
 	}
-	return vs.folders.acquire(filepath.Join(vs.managed, principal, vs.pkg, v.request.Name), volume.Managed)
+	return vs.engine.folders.acquire(v.folder, vs.engine.openFolder)
+}
+
+// openFolder opens a folder of the host. With a store its changes are committed
+// there first.
+func (e *Engine) openFolder(path string) (*volume.HostDir, error) {
+	if e.intents == nil {
+		return volume.OpenDir(path)
+	}
+	d, err := volume.OpenJournaled(path, e.intents.Of(path))
+	if err == nil {
+		d.Watch(e.disk)
+	}
+	return d, err
 }
 
 // forget releases what is held open for a principal.
@@ -215,7 +226,7 @@ func (vs *volumes) forget(principal string) error {
 func (vs *volumes) release(opened []*folder) error {
 	var errs []error
 	for _, d := range opened {
-		errs = append(errs, vs.folders.release(d))
+		errs = append(errs, vs.engine.folders.release(d))
 	}
 	return errors.Join(errs...)
 }
@@ -231,13 +242,31 @@ func (vs *volumes) close() error {
 	return errors.Join(errs...)
 }
 
-// stores returns the open volumes as participants of a transaction.
-func (vs *volumes) stores(opened []*folder) []tx.Volume {
-	var stores []tx.Volume
+// parts returns the open volumes as parts of a transaction, after what killed
+// processes had committed to them is in place. reader is the call's snapshot.
+func (vs *volumes) parts(ctx context.Context, principal string, opened []*folder, reader *lateSnapshot) ([]tx.Volume, error) {
+	var list []tx.Volume
 	for i, v := range vs.bound {
-		stores = append(stores, tx.Volume{Name: v.request.Name, Path: v.request.Path, Store: opened[i].dir})
+		t := tx.Volume{Name: v.request.Name, Path: v.request.Path}
+		if d := opened[i]; d != nil {
+			if err := d.dir.Settle(ctx); err != nil {
+				return nil, fmt.Errorf("%w %s: %w", ErrVolume, v.request.Name, err)
+			}
+			t.Store = d.dir
+		} else {
+			t.Tree = stored.New(ctx, stored.Options{Reader: stored.At(reader), Blobs: reader, Space: vs.space(principal, v)})
+		}
+		list = append(list, t)
 	}
-	return stores
+	return list, nil
+}
+
+// space says where in the store a managed volume is.
+func (vs *volumes) space(principal string, v boundVolume) store.Space {
+	if v.shared != "" {
+		return stored.SpaceOf(principal, sharedPackage, v.shared)
+	}
+	return stored.SpaceOf(principal, vs.pkg, v.request.Name)
 }
 
 // abandoned tells the observer what killed processes left in the folders.
@@ -246,6 +275,9 @@ func abandoned(opened []*folder, w *reporter) {
 		return
 	}
 	for _, d := range opened {
+		if d == nil {
+			continue
+		}
 		if stages := d.dir.Abandoned(); len(stages) > 0 {
 			w.abandoned(d.path, stages)
 		}

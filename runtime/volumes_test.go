@@ -10,12 +10,16 @@ import (
 	"testing"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/capabilities/volume/stored"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
 func newEngineAt(t *testing.T, state string) *Engine {
 	t.Helper()
-	e, err := New(context.Background(), Options{State: state})
+	e, err := New(context.Background(), Options{Store: memstore.New(), State: state})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,6 +31,19 @@ func newEngineAt(t *testing.T, state string) *Engine {
 	return e
 }
 
+// managed looks up a path in a managed volume.
+func managed(e *Engine, principal, pkg, name, path string) (volume.Info, error) {
+	now, err := e.store.Snapshot(context.Background())
+	if err != nil {
+		return volume.Info{}, err
+	}
+	t := stored.New(context.Background(), stored.Options{
+		Reader: stored.At(now), Blobs: e.store, Space: stored.SpaceOf(principal, pkg, name),
+	})
+	info, _, err := t.Lstat(path)
+	return info, err
+}
+
 // creates reports whether a call made a file.
 func creates(r *Result) bool {
 	return slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool { return e.Verb == capabilities.Create })
@@ -35,7 +52,8 @@ func creates(r *Result) bool {
 // TestPrincipalsHaveTheirOwnVolumes, made when they first call.
 func TestPrincipalsHaveTheirOwnVolumes(t *testing.T) {
 	state := t.TempDir()
-	loaded := mustLoad(t, newEngineAt(t, state), pack(writesAndSmiles(), tool.Command, writer), Binding{})
+	e := newEngineAt(t, state)
+	loaded := mustLoad(t, e, pack(writesAndSmiles(), tool.Command, writer), Binding{})
 	for _, principal := range []string{"alice", "bob", ""} {
 		r := loaded.Call(context.Background(), Request{Tool: "t", Principal: principal})
 		// Who finds another's file creates none.
@@ -44,7 +62,7 @@ func TestPrincipalsHaveTheirOwnVolumes(t *testing.T) {
 		}
 	}
 	for _, principal := range []string{"alice", "bob", LocalPrincipal} {
-		if _, err := os.Stat(filepath.Join(state, "volumes", principal, "p", "data", "new")); err != nil {
+		if _, err := managed(e, principal, "p", "data", "new"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -60,8 +78,10 @@ func TestPrincipalsAreNames(t *testing.T) {
 			t.Errorf("%q: %s, %v", principal, r.Outcome, r.Err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(state, "volumes")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("something was made: %v", err)
+	spaces, err := loaded.engine.store.Spaces(context.Background())
+	made := slices.ContainsFunc(spaces, func(s store.Space) bool { return s.Principal != "_host" })
+	if err != nil || made {
+		t.Errorf("something was made: %v, %v", spaces, err)
 	}
 }
 
@@ -84,7 +104,7 @@ func TestSharedVolumes(t *testing.T) {
 			t.Errorf("%s: effects %v", name, r.Effects)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(state, "volumes", "alice", "_shared", "common", "new")); err != nil {
+	if _, err := managed(e, "alice", sharedPackage, "common", "new"); err != nil {
 		t.Error(err)
 	}
 	p := pack(writesAndSmiles(), tool.Command, writer)
@@ -97,14 +117,15 @@ func TestSharedVolumes(t *testing.T) {
 
 // TestManyPrincipalsHoldFewFolders open.
 func TestManyPrincipalsHoldFewFolders(t *testing.T) {
-	loaded := mustLoad(t, newEngineAt(t, t.TempDir()), pack(command("", "", nil), tool.Command, writer), Binding{})
+	e := newEngine(t, Observer{})
+	loaded, _ := load(t, e, pack(command("", "", nil), tool.Command, writer))
 	for i := range maxHeld + 10 {
 		if r := loaded.Call(context.Background(), Request{Tool: "t", Principal: fmt.Sprintf("user-%d", i)}); r.Outcome != OK {
 			t.Fatalf("%s, %v", r.Outcome, r.Err)
 		}
 	}
-	if n, open := len(loaded.volumes.held), len(loaded.engine.folders.open); n != maxHeld || open != maxHeld {
-		t.Errorf("%d principals held, %d folders open, want %d", n, open, maxHeld)
+	if n, open := len(loaded.volumes.held), len(loaded.engine.folders.open); n != maxHeld || open != 1 {
+		t.Errorf("%d principals held, %d folders open, want %d and 1", n, open, maxHeld)
 	}
 }
 

@@ -61,6 +61,9 @@ func (d *decoder) definitions(v strictyaml.Value, manifest bool) []Definition {
 func (d *decoder) definition(o strictyaml.Value, manifest bool) Definition {
 	var t Definition
 	t.Name = o.Required("name").Pattern(ValidToolName, "write 1 to 128 letters, digits, underscores, hyphens and dots")
+	if ReservedToolName(t.Name) {
+		o.Field("name").Fail(strictyaml.Quote(t.Name)+" is kept for tools of the host's own", "take a name that does not begin with sandboxd_")
+	}
 	t.Title = o.Field("title").Shown(maxTitle, false, "write one line")
 	t.Description = o.Field("description").Shown(maxDescription, true, "write text")
 	title := ""

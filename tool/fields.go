@@ -61,19 +61,12 @@ func unsupported(m *Manifest) []string {
 		}
 	}
 	r := m.Requests
-	for _, t := range m.Tools {
-		say(t.IdempotencyKeyArgument != "", "tool "+t.Name+": idempotencyKeyArgument", "a call that is repeated runs again")
-	}
-	say(r.KV, "requests.kv", "no keys are given")
 	say(len(r.SQL) > 0, "requests.sql", "no database is given")
 	say(len(r.HTTP) > 0, "requests.http", "no network is given")
 	say(len(r.Services) > 0, "requests.services", "no service is given")
-	say(len(r.Outbox) > 0, "requests.outbox", "nothing is sent")
 	say(r.SessionScratch > 0, "requests.sessionScratch", "the package does not load")
 	say(r.Session, "requests.session", "the package does not load")
 	say(r.Setup, "requests.setup", "no set-up transaction is made")
-	x := m.Relaxations
-	say(len(x.Volatile)+len(x.History)+len(x.Transitions) > 0 || x.Recoverable > 0, "relaxations", "nothing is relaxed")
 	say(m.Limits.Fuel > 0, "limits.fuel", "time is bounded by limits.timeout alone")
 	say(m.Warmup != nil, "warmup", "no call is made ahead")
 	say(len(m.Labels) > 0, "labels", "nothing follows from them")

@@ -25,6 +25,12 @@ var (
 // letters, digits, underscores, hyphens and dots of ASCII.
 func ValidToolName(s string) bool { return toolName.MatchString(s) }
 
+// ReservedToolName reports whether a name is kept for tools of the host's own:
+// they begin with sandboxd_, in whatever case.
+func ReservedToolName(s string) bool {
+	return strings.HasPrefix(strings.ToLower(s), "sandboxd_")
+}
+
 // ValidPackageName reports whether s may name a package: one to 64 lower-case
 // letters, digits and hyphens.
 func ValidPackageName(s string) bool { return packageName.MatchString(s) }
@@ -74,3 +80,7 @@ func guestPath(s string) bool {
 func within(dir, p string) bool {
 	return dir == "/" || p == dir || strings.HasPrefix(p, dir+"/")
 }
+
+// ValidHost reports whether s is a host as requests name it, in lower case, with a
+// port or without.
+func ValidHost(s string) bool { return validHost(s) }

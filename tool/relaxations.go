@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -53,4 +54,47 @@ func (d *decoder) relaxations(v strictyaml.Value, volumes []VolumeRequest) Relax
 	}
 	r.Recoverable = o.Field("recoverable").Duration(maxRecoverable)
 	return r
+}
+
+// Lines returns each relaxation as people see it, and as the operator's
+// configuration may name it.
+func (r Relaxations) Lines() []string {
+	var ls []string
+	for _, v := range r.Volatile {
+		ls = append(ls, "volatile "+v)
+	}
+	for _, h := range r.History {
+		ls = append(ls, "history of "+h.Of+" under "+h.Under)
+	}
+	for _, t := range r.Transitions {
+		ls = append(ls, fmt.Sprintf("transition at %s from %q to %q", t.At, t.From, t.To))
+	}
+	if r.Recoverable > 0 {
+		ls = append(ls, "recoverable "+r.Recoverable.String())
+	}
+	return ls
+}
+
+// Only returns those relaxations for whose line keep reports true.
+func (r Relaxations) Only(keep func(line string) bool) Relaxations {
+	var out Relaxations
+	for _, v := range r.Volatile {
+		if one := (Relaxations{Volatile: []string{v}}); keep(one.Lines()[0]) {
+			out.Volatile = append(out.Volatile, v)
+		}
+	}
+	for _, h := range r.History {
+		if one := (Relaxations{History: []History{h}}); keep(one.Lines()[0]) {
+			out.History = append(out.History, h)
+		}
+	}
+	for _, t := range r.Transitions {
+		if one := (Relaxations{Transitions: []Transition{t}}); keep(one.Lines()[0]) {
+			out.Transitions = append(out.Transitions, t)
+		}
+	}
+	if one := (Relaxations{Recoverable: r.Recoverable}); r.Recoverable > 0 && keep(one.Lines()[0]) {
+		out.Recoverable = r.Recoverable
+	}
+	return out
 }

@@ -234,3 +234,31 @@ func TestAnyArguments(t *testing.T) {
 		}
 	})
 }
+
+// TestRunsAreAnsweredAlike: a guest that is run again cannot tell, and the client is
+// told once of how far the call is, and no more than of one run.
+func TestRunsAreAnsweredAlike(t *testing.T) {
+	g := newGuest(t, forwarder(false))
+	run := func() (answers []errno) {
+		for i := range MaxNotes + 2 {
+			switch i {
+			case 0, 1:
+				answers = append(answers, g.progress(1, 2, "half"))
+			case 2:
+				answers = append(answers, g.progress(2, 2, "done"))
+			default:
+				answers = append(answers, g.log("info", "x"))
+			}
+		}
+		return answers
+	}
+	first := run()
+	g.notes.Again()
+	if again := run(); !slices.Equal(first, again) {
+		t.Error("a second run is answered otherwise")
+	}
+	progress := slices.DeleteFunc(slices.Clone(g.got), func(s string) bool { return strings.Contains(s, "x") })
+	if len(g.got) != MaxNotes || len(progress) != 2 {
+		t.Errorf("%d delivered, of them progress %q", len(g.got), progress)
+	}
+}

@@ -23,18 +23,32 @@ type Receiver struct {
 	Log      func(level, text string)
 }
 
-// Notes are what a guest sends during one call, all of its runs included. They
-// serve one guest at a time and are not safe for concurrent use.
+// Notes are what a guest sends during one call, all of its runs included. What it
+// is answered follows from its own run alone: a guest that is run again must not
+// know it. They serve one guest at a time and are not safe for concurrent use.
 type Notes struct {
-	to       Receiver
-	sent     int
-	dropped  int
-	begun    bool    // progress was sent
-	progress float64 // the last one
+	to      Receiver
+	dropped int
+	run     count // what was taken in this run
+	call    count // what was delivered in all of them
 }
+
+// count is how many messages there were, and the furthest progress of them.
+type count struct {
+	sent     int
+	begun    bool
+	progress float64
+}
+
+// further reports whether a progress is more than all before.
+func (c *count) further(progress float64) bool { return !c.begun || progress > c.progress }
 
 // NewNotes returns the notes of a call.
 func NewNotes(to Receiver) *Notes { return &Notes{to: to} }
+
+// Again begins another run of the call. What the client has been told of is not told
+// again, as far as progress goes: it never goes back.
+func (n *Notes) Again() { n.run = count{} }
 
 // Dropped returns how many messages were not delivered because they were not
 // valid or too many.
@@ -43,15 +57,21 @@ func (n *Notes) Dropped() int { return n.dropped }
 // sendProgress delivers how far the call is. It must be further than before
 // (schema.ts, ProgressNotificationParams).
 func (n *Notes) sendProgress(progress, total float64, message []byte) errno {
-	if !finite(progress) || !finite(total) || total < 0 || n.begun && progress <= n.progress {
+	if !finite(progress) || !finite(total) || total < 0 || !n.run.further(progress) {
 		return n.drop(eINVAL)
 	}
 	if e := n.admit(message); e != success {
 		return e
 	}
-	n.begun, n.progress = true, progress
-	if n.to.Progress != nil {
-		n.to.Progress(progress, total, string(message))
+	n.run.begun, n.run.progress = true, progress
+	if !n.call.further(progress) {
+		return success // told by an earlier run
+	}
+	if n.deliver() {
+		n.call.begun, n.call.progress = true, progress
+		if n.to.Progress != nil {
+			n.to.Progress(progress, total, string(message))
+		}
 	}
 	return success
 }
@@ -63,24 +83,34 @@ func (n *Notes) sendLog(level string, text []byte) errno {
 	if e := n.admit(text); e != success {
 		return e
 	}
-	if n.to.Log != nil {
+	if n.deliver() && n.to.Log != nil {
 		n.to.Log(level, string(text))
 	}
 	return success
 }
 
-// admit counts a message and checks its text.
+// admit counts a message of the run and checks its text.
 func (n *Notes) admit(text []byte) errno {
 	switch {
 	case len(text) > MaxBytes:
 		return n.drop(eMSGSIZE)
 	case !utf8.Valid(text):
 		return n.drop(eILSEQ)
-	case n.sent == MaxNotes:
+	case n.run.sent == MaxNotes:
 		return n.drop(eNOBUFS)
 	}
-	n.sent++
+	n.run.sent++
 	return success
+}
+
+// deliver reports whether the client may get one more message of the call.
+func (n *Notes) deliver() bool {
+	if n.call.sent == MaxNotes {
+		n.dropped++
+		return false
+	}
+	n.call.sent++
+	return true
 }
 
 func (n *Notes) drop(e errno) errno {

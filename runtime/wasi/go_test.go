@@ -58,7 +58,7 @@ func TestGoGuest(t *testing.T) {
 		changed []string
 	}{
 		{"read", readOnly, "", 0, nil},
-		{"write", writer, "", 0, []string{"mkdir made", "put file", "put made/g"}},
+		{"write", writer, "", 0, []string{"mkdir made", "put file", "put made/g", "times made", "times ."}},
 		{"refused", readOnly, "", 3, nil},
 		{"env", readOnly, "[env] value [KEY=value PWD=/data]\ninput", 0, nil},
 		{"sleep", readOnly, "slept\n", 0, nil},

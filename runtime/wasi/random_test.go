@@ -17,6 +17,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/files"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 )
@@ -106,7 +107,7 @@ type ending struct {
 func (r *randomRun) sequence(seed uint64) error {
 	g := randomGrants[seed%uint64(len(randomGrants))]
 	e := &ending{ledger: g.ledger()}
-	e.tx = tx.Begin([]tx.Volume{{Name: "data", Path: "/data", Store: r.world.dir}},
+	e.tx = tx.Begin(tx.Parts{Volumes: []tx.Volume{{Name: "data", Path: "/data", Store: r.world.dir}}},
 		volume.Options{Budget: &volume.Budget{Bytes: 1200, Files: 2}})
 	scratch := volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 2048, Files: 4}})
 	err := r.run(rand.New(rand.NewPCG(seed, 0)), e, scratch)
@@ -221,7 +222,7 @@ func (r *randomRun) judge(g grant, e *ending) error {
 	if err := r.world.same(); err != nil || e.stop != nil {
 		return err
 	}
-	if err := e.tx.Commit(r.t.Context(), p); err != nil {
+	if err := e.tx.Commit(r.t.Context(), p, store.Commit{}); err != nil {
 		return fmt.Errorf("commit %+v: %w", p.Effects, err)
 	}
 	if p.Empty() {
