@@ -16,7 +16,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := []audit.Type{
-		audit.TypeCall, audit.TypeViolation, audit.TypeDenial, audit.TypeLoad, audit.TypeApprove, audit.TypeConfig,
+		audit.TypeCall, audit.TypeViolation, audit.TypeDenial, audit.TypeLoad, audit.TypeApprove, audit.TypeConfig, audit.TypeOutbox,
 	}
 	for f := range reflect.TypeFor[audit.Record]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

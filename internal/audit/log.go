@@ -1,233 +1,151 @@
-// Package audit keeps the log of what tools did: one line of JSON a record, in
-// <state>/log.jsonl. A file that is full is renamed to log.1.jsonl, that one to
-// log.2.jsonl, and so on; what goes beyond the number of files to keep is
-// deleted. Several processes share a log: each appends a record with one write,
-// under the lock of log.lock, and looks first whether another has renamed the
-// file. Only the host writes it, guests cannot reach it.
+// Package audit keeps the log of what tools did in the journal of a store: one
+// record of JSON each, in a chain of hashes for each process that writes. Only
+// the host writes it, guests cannot reach it.
+//
+// A record of what matters (a violation, a denial, a load, an approval, a
+// configuration, a call that changed something) is durable before anything else
+// happens; that of a committing call is a part of its commit. Calls that changed
+// nothing and broke nothing cost the store no write of their own: their records
+// are collected and written together.
 package audit
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
 )
 
-// FileName is the name in the state folder of the file that is written. Older
-// ones have the names log.1.jsonl (the newest of them), log.2.jsonl, …
-const FileName = "log.jsonl"
-
-// The defaults of [Options], and the most files that can be kept.
+// Defaults of [Options].
 const (
-	DefaultMaxSize = 64 << 20
-	DefaultKeep    = 8
-	MaxKeep        = 99
+	DefaultEvery   = 500 * time.Millisecond
+	DefaultRecords = 256
 )
 
-// ErrOptions is matched by the error of [Open] for options that are out of
-// bounds.
-var ErrOptions = errors.New("audit log options out of bounds")
-
-// Options bound a log. Processes that share a log should agree on them: each
-// rotates by its own.
+// Options of a [Log].
 type Options struct {
-	// MaxSize is how large a file grows, in bytes. A record that is larger has a
-	// file of its own. 0: [DefaultMaxSize].
-	MaxSize int64
-	// Keep is how many older files are kept, at most [MaxKeep]. 0: [DefaultKeep].
-	Keep int
+	// Every is how long the record of a call that changed nothing waits at most; a
+	// process that is killed loses what came since. 0: [DefaultEvery].
+	Every time.Duration
+	// Records is how many of these wait at most before they are written. 0:
+	// [DefaultRecords].
+	Records int
+	// OnError learns of records that could not be written. They do not stop the
+	// calls that they are of. nil: nobody does.
+	OnError func(error)
 }
 
-// Log is an open log. It is safe for concurrent use.
-type Log struct {
-	folder  string
-	maxSize int64
-	keep    int
-	onError func(error)
+// Log writes records. It is safe for concurrent use.
+type Log struct{ queue *queue }
 
-	mu    sync.Mutex // protects all below
-	lock  lock
-	file  *os.File
-	lost  int
-	stuck bool // the last rotation failed, which was said
+// New returns a log that writes to a journal, which stays the caller's. It is to
+// be closed before that.
+func New(j store.Journal, o Options) *Log {
+	if o.Every <= 0 {
+		o.Every = DefaultEvery
+	}
+	if o.Records <= 0 {
+		o.Records = DefaultRecords
+	}
+	if o.OnError == nil {
+		o.OnError = func(error) {}
+	}
+	return &Log{newQueue(j, o)}
 }
-
-// Open opens the log of a state folder for appending, both made when they are
-// missing and readable by the user only.
-func Open(state string, o Options) (*Log, error) {
-	if o.MaxSize < 0 || o.Keep < 0 || o.Keep > MaxKeep {
-		return nil, fmt.Errorf("%w: a file of %d bytes, %d older files: at least 0, at most %d files", ErrOptions, o.MaxSize, o.Keep, MaxKeep)
-	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
-	}
-	l := &Log{folder: state, maxSize: o.MaxSize, keep: o.Keep, lock: newLock(state)}
-	if l.maxSize == 0 {
-		l.maxSize = DefaultMaxSize
-	}
-	if l.keep == 0 {
-		l.keep = DefaultKeep
-	}
-	var err error
-	if l.file, err = openAppend(l.path(0)); err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
-	return l, nil
-}
-
-func (l *Log) path(age int) string { return filepath.Join(l.folder, fileName(age)) }
-
-// fileName returns the name of the file that was rotated age times.
-func fileName(age int) string {
-	if age == 0 {
-		return FileName
-	}
-	return fmt.Sprintf("log.%d.jsonl", age)
-}
-
-// OnError sets the function that learns of records that could not be written,
-// and of files that could not be rotated. Set it before the log is used. A lost
-// record does not stop the call that it is of.
-func (l *Log) OnError(f func(error)) { l.onError = f }
 
 // Lost returns how many records could not be written.
-func (l *Log) Lost() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost
-}
+func (l *Log) Lost() int { return l.queue.lostCount() }
 
-// Close closes the log; what is written after it is lost.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.file.Close()
-}
+// Flush writes the records that wait.
+func (l *Log) Flush() { l.queue.flush() }
+
+// Close writes the records that wait; what is written after it is lost.
+func (l *Log) Close() { l.queue.close() }
 
 // Observer returns the observer that writes an engine's records. Violations and
-// denials are in the file when the engine goes on.
+// denials are durable when the engine goes on.
 func (l *Log) Observer() runtime.Observer {
 	return runtime.Observer{
-		Violation: func(c runtime.CallInfo, v capabilities.Violation) { l.write(violationRecord(c, v, time.Now())) },
-		Denial:    func(c runtime.CallInfo, d capabilities.Denial) { l.write(denialRecord(c, d, time.Now())) },
-		CallEnd:   func(c runtime.CallInfo, r *runtime.Result) { l.write(callRecord(c, r, time.Now())) },
+		Violation: func(c runtime.CallInfo, v capabilities.Violation) {
+			l.write(violationRecord(c, v, time.Now()), true)
+		},
+		Denial: func(c runtime.CallInfo, d capabilities.Denial) { l.write(denialRecord(c, d, time.Now()), true) },
+		Record: l.committed,
+		CallEnd: func(c runtime.CallInfo, r *runtime.Result) {
+			if r.Recorded && r.Committed {
+				return // by the commit
+			}
+			l.write(callRecord(c, r, time.Now()), durable(r))
+		},
 	}
+}
+
+// committed returns the records of a call for its commit. One that cannot be
+// encoded is told at the call's end, as that of a call that does not commit.
+func (l *Log) committed(c runtime.CallInfo, r *runtime.Result) []store.Record {
+	now := time.Now()
+	rs := append([]Record{callRecord(c, r, now)}, queuedRecords(c, r.Effects, now)...)
+	var out []store.Record
+	for _, r := range rs {
+		encoded, err := encode(r)
+		if err != nil {
+			return nil
+		}
+		out = append(out, encoded)
+	}
+	return out
+}
+
+// durable reports whether the record of a call that is not in its commit may not
+// be lost: the call broke something, met a fault, or changed something.
+func durable(r *runtime.Result) bool {
+	if r.Partial || len(r.All) > 0 || len(r.Denials) > 0 {
+		return true
+	}
+	switch r.Outcome {
+	case runtime.OK, runtime.ToolError, runtime.Refused, runtime.Timeout, runtime.Limit, runtime.Conflict:
+		return r.Committed && !r.Remembered && slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool {
+			return e.Verb != capabilities.Read
+		})
+	case runtime.Violation, runtime.HostError:
+	}
+	return true
 }
 
 // LoadFailed writes the record of a package that cannot run.
-func (l *Log) LoadFailed(err *runtime.LoadError) { l.write(loadRecord(err, time.Now())) }
+func (l *Log) LoadFailed(err *runtime.LoadError) { l.write(loadRecord(err, time.Now()), true) }
 
 // PackageAdmitted writes the record of a package that may run from now on: its
 // served name, by what it was admitted ("first use", "approve", "trust
 // changes"), and the digest of its module.
 func (l *Log) PackageAdmitted(name, by, moduleDigest string) {
-	l.write(Record{Time: time.Now().UTC(), Type: TypeApprove, Package: name, By: by, ModuleDigest: moduleDigest})
+	l.write(Record{Time: time.Now().UTC(), Type: TypeApprove, Package: name, By: by, ModuleDigest: moduleDigest}, true)
 }
 
 // ConfigReloaded writes the record of a configuration that was read again. With
 // an error it was refused and the one before stays.
-func (l *Log) ConfigReloaded(err error) { l.write(configRecord(err, time.Now())) }
+func (l *Log) ConfigReloaded(err error) { l.write(configRecord(err, time.Now()), true) }
 
-func (l *Log) write(r Record) {
-	var full error
+// write has a record written: at once, or with others.
+func (l *Log) write(r Record, now bool) {
+	encoded, err := encode(r)
+	if err != nil {
+		l.queue.lose(r.subject(), err)
+		return
+	}
+	l.queue.add(entry{encoded, r.subject(), now})
+}
+
+// encode returns a record as the journal keeps it.
+func encode(r Record) (store.Record, error) {
 	b, err := json.Marshal(r)
-	if err == nil {
-		full, err = l.append(append(term.JSON(b), '\n'))
-	}
-	if full != nil {
-		l.report(fmt.Errorf("audit log is not rotated and grows on: %w", full))
-	}
 	if err != nil {
-		l.report(fmt.Errorf("audit record (%s) is lost: %w", r.subject(), err))
+		return store.Record{}, fmt.Errorf("record: %w", err)
 	}
-}
-
-func (l *Log) report(err error) {
-	if l.onError != nil {
-		l.onError(err)
-	}
-}
-
-// append writes a line into the current file. A lock that is not to be had in
-// time does not lose the record, it is appended without one: what may happen
-// then is a line that is torn or comes late to those who follow. full says why a
-// file could not be rotated, once until one can be.
-func (l *Log) append(line []byte) (full, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer func() {
-		if err != nil {
-			l.lost++
-		}
-	}()
-	locked := l.lock.acquire()
-	if locked {
-		defer l.lock.release()
-	}
-	size, err := l.current()
-	if err != nil {
-		return nil, err
-	}
-	if locked && size > 0 && size+int64(len(line)) > l.maxSize {
-		full = l.rotate()
-		if size, err = l.current(); err != nil {
-			return full, err
-		}
-	}
-	torn, err := endsTorn(l.file, size)
-	if err != nil {
-		return full, err
-	}
-	if torn {
-		line = append([]byte{'\n'}, line...)
-	}
-	_, err = l.file.Write(line)
-	return full, err
-}
-
-// current makes the open file the one that has the log's name, and returns its
-// size in bytes.
-func (l *Log) current() (int64, error) {
-	have, err := l.file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	named, err := os.Stat(l.path(0))
-	switch {
-	case err == nil && os.SameFile(have, named):
-		return have.Size(), nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return 0, err
-	}
-	f, err := openAppend(l.path(0))
-	if err != nil {
-		return 0, err
-	}
-	if have, err = f.Stat(); err != nil {
-		return 0, errors.Join(err, f.Close())
-	}
-	l.file.Close() // what was written is in the system's hands: a close that fails loses nothing
-	l.file = f
-	return have.Size(), nil
-}
-
-// endsTorn reports whether the last line has no end, as the crash of any
-// process that shares the log leaves it.
-func endsTorn(f *os.File, size int64) (bool, error) {
-	if size == 0 {
-		return false, nil
-	}
-	var last [1]byte
-	if _, err := f.ReadAt(last[:], size-1); err != nil {
-		return false, err
-	}
-	return last[0] != '\n', nil
+	return store.Record{Time: r.Time, Data: term.JSON(b)}, nil
 }

@@ -21,13 +21,14 @@ const (
 	TypeLoad      Type = "load"    // a package that cannot run
 	TypeApprove   Type = "approve" // a package that may run from now on
 	TypeConfig    Type = "config"  // the configuration was read again
+	TypeOutbox    Type = "outbox"  // a message was queued, delivered or given up
 )
 
 // maxText bounds how much a record keeps of a guest's log, and of an error,
 // which may hold a guest's stack; in bytes.
 const maxText = 4096
 
-// Record is one line of the log. Fields that do not belong to its type are
+// Record is one record of the log. Fields that do not belong to its type are
 // absent.
 type Record struct {
 	Time      time.Time `json:"time"`
@@ -40,7 +41,8 @@ type Record struct {
 	// Of a call.
 	Outcome     runtime.Outcome       `json:"outcome,omitempty"`
 	Committed   *bool                 `json:"committed,omitempty"`
-	Partial     bool                  `json:"partial,omitempty"` // a fault of the host left a part, or may have
+	Partial     bool                  `json:"partial,omitempty"`    // a fault of the host left a part, or may have
+	Remembered  bool                  `json:"remembered,omitempty"` // answered with what an earlier call came to
 	DurationMS  *float64              `json:"durationMs,omitempty"`
 	Effects     []capabilities.Effect `json:"effects,omitempty"`
 	Stderr      string                `json:"stderr,omitempty"` // the end of what the guest logged
@@ -62,6 +64,13 @@ type Record struct {
 	// Of an approval.
 	By           string `json:"by,omitempty"` // first use, approve or trust changes
 	ModuleDigest string `json:"moduleDigest,omitempty"`
+
+	// Of a message, whose Object is host and path.
+	Event    string    `json:"event,omitempty"` // queued, delivered, failed, given-up or no-sink
+	Key      string    `json:"key,omitempty"`
+	Bytes    int64     `json:"bytes,omitempty"` // of its body
+	Attempts int       `json:"attempts,omitempty"`
+	Next     time.Time `json:"next,omitzero"` // attempt, of a failed one
 
 	// Of a configuration: whether it is in force. Error says why it is not.
 	Accepted *bool `json:"accepted,omitempty"`
@@ -87,7 +96,7 @@ func callRecord(c runtime.CallInfo, r *runtime.Result, now time.Time) Record {
 	rec := newRecord(TypeCall, c, now)
 	ms := float64(r.Duration.Microseconds()) / 1000
 	rec.Outcome, rec.Committed, rec.DurationMS, rec.Effects = r.Outcome, &r.Committed, &ms, r.Effects
-	rec.Partial, rec.DroppedMeta, rec.DroppedNotes = r.Partial, r.DroppedMeta, r.DroppedNotes
+	rec.Partial, rec.Remembered, rec.DroppedMeta, rec.DroppedNotes = r.Partial, r.Remembered, r.DroppedMeta, r.DroppedNotes
 	rec.Stderr, rec.StderrCut = tail(r.Stderr)
 	if r.Err != nil {
 		rec.Error = head(r.Err.Error())

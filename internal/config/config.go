@@ -13,6 +13,9 @@ type Config struct {
 	Principals []Principal // none: everybody is the principal "local"
 	Limits     Limits
 	Listen     Listen
+	Store      string // postgres://…; empty: SQLite in the state folder
+	Keep       Keep
+	HostTools  []string // tools of the host's own that are served: sandboxd_preview, sandboxd_undo, sandboxd_changes; default: none
 	Audit      Audit
 	Log        Log
 	Traces     Traces
@@ -33,6 +36,37 @@ type Package struct {
 	Env            map[string]string
 	OptionalWrites []string
 	Limits         PackageLimits // default: those of [Limits].Package
+
+	Outbox        map[string]Sink   // where messages for a host go, by host; default: none may be handed over
+	AppendOnly    []string          // patterns of guest paths; default: none
+	VolatileFiles []string          // patterns of guest paths; default: none
+	Relaxations   Relaxations       // default: those that were approved by `sandboxd approve`
+	Recoverable   time.Duration     // a loss is accepted where its undo is guaranteed for so long; default: none is
+	Replay        map[string]Replay // by tool, or "default"; default: always
+	CommitOnError []string          // tools; default: none
+}
+
+// Sink is where messages of the outbox go.
+type Sink struct {
+	File string // absolute path of a file that gets a line of JSON a message
+}
+
+// Relaxations are the exceptions that a package requests and that the operator
+// approves here.
+type Relaxations struct {
+	All   bool     // whatever the package requests
+	Lines []string // or these, as `sandboxd inspect` shows them
+}
+
+// Replay says how often calls of an idempotent tool are run a second time:
+// "always", "sample" or "off".
+type Replay string
+
+// Keep says for how long the host keeps what calls leave beside their effects.
+type Keep struct {
+	Undo            time.Duration // what undoing a call takes; default: 168h
+	UndoSize        int64         // of it, of one principal's package, in bytes; default: 1 GiB
+	IdempotencyKeys time.Duration // results under idempotency keys; default: 24h
 }
 
 // Principal is somebody who may call.
@@ -69,8 +103,8 @@ type Listen struct {
 
 // Audit bounds the audit log.
 type Audit struct {
-	MaxSize int64 // bytes of one file; default: 64 MiB
-	Keep    int   // older files; default: 8
+	MaxSize int64         // bytes; the oldest records go first; default: 512 MiB
+	Keep    time.Duration // age of the oldest record; default: 0, no bound
 }
 
 // Log says how the daemon logs.

@@ -89,6 +89,8 @@ var refused = []string{
 	"audit: {maxSize: 1}",
 	"audit: {maxsize: 1MiB}",
 	"audit: {keep: 0}",
+	"audit: {keep: 8}",
+	"audit: {keep: -1d}",
 	"packages:\n\t- source: ./a\n",
 	"log: {level: trace}",
 	"log: {format: logfmt}",
@@ -139,21 +141,15 @@ func TestErrors(t *testing.T) {
 func TestNotSupported(t *testing.T) {
 	docs := map[string]string{
 		"packages[0].source":              "packages:\n- source: oci://example.com/p@sha256:00",
-		"store":                           "packages: []\nstore: sqlite",
 		"packages[0].volumes.data.label":  "packages:\n- {source: p, volumes: {data: {managed: m, label: private}}}",
 		"packages[0].http":                "packages:\n- {source: p, http: [{host: api.example.com}]}",
 		"packages[0].secrets":             "packages:\n- {source: p, secrets: {API_TOKEN: {env: MY_TOKEN}}}",
 		"packages[0].quarantine":          "packages:\n- {source: p, quarantine: {after: 3}}",
-		"packages[0].relaxations":         "packages:\n- {source: p, relaxations: approved}",
 		"packages[0].reportCommits":       "packages:\n- {source: p, reportCommits: false}",
 		"packages[0].openness":            "packages:\n- {source: p, openness: tool}",
 		"packages[0].confirm":             "packages:\n- {source: p, confirm: {mode: off}}",
 		"packages[0].requireAttestations": "packages:\n- {source: p, requireAttestations: [key.pub]}",
-		"packages[0].appendOnly":          "packages:\n- {source: p, appendOnly: [/data/x]}",
 		"packages[0].services":            "packages:\n- {source: p, services: {db: {url: x}}}",
-		"packages[0].replay":              "packages:\n- {source: p, replay: {default: always}}",
-		"packages[0].additive":            "packages:\n- {source: p, additive: strict}",
-		"packages[0].commitOnError":       "packages:\n- {source: p, commitOnError: [t]}",
 	}
 	for field, doc := range docs {
 		_, err := Parse("sandboxd.yaml", []byte(doc))

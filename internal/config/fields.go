@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/sandboxd/sandboxd/internal/strictyaml"
 	"github.com/sandboxd/sandboxd/tool"
@@ -14,8 +15,16 @@ type Error = strictyaml.Error
 // fieldsOf lists the fields of each mapping of a configuration, by where it is.
 // docs/configuration.md describes each.
 var fieldsOf = map[string][]string{
-	"":                     {"packages", "principals", "limits", "listen", "audit", "log", "traces", "process", "grace"},
-	"packages[]":           {"source", "as", "mode", "volumes", "env", "optionalWrites", "limits"},
+	"": {
+		"packages", "principals", "limits", "listen", "store", "keep", "hostTools", "audit", "log", "traces", "process", "grace",
+	},
+	"packages[]": {
+		"source", "as", "mode", "volumes", "env", "outbox", "optionalWrites", "appendOnly", "volatileFiles", "relaxations",
+		"additive", "replay", "commitOnError", "limits",
+	},
+	"packages[].outbox.*":  {"file"},
+	"packages[].additive":  {"recoverable"},
+	"keep":                 {"undo", "undoSize", "idempotencyKeys"},
 	"packages[].volumes.*": {"folder", "managed"},
 	"packages[].limits":    {"calls", "waiting", "memory"},
 	"principals[]":         {"name", "token"},
@@ -30,10 +39,8 @@ var fieldsOf = map[string][]string{
 
 // laterOf lists, in the same way, the fields of what is not built yet.
 var laterOf = map[string][]string{
-	"": {"store"},
 	"packages[]": {
-		"http", "services", "secrets", "appendOnly", "relaxations", "replay", "additive", "confirm",
-		"commitOnError", "openness", "reportCommits", "quarantine", "requireAttestations",
+		"http", "services", "secrets", "confirm", "openness", "reportCommits", "quarantine", "requireAttestations",
 	},
 	"packages[].volumes.*": {"label"},
 }
@@ -63,9 +70,14 @@ func (d *decoder) remember(v strictyaml.Value) {
 
 // Fault returns the error of a field whose value is well-formed and turns out to
 // be wrong, such as packages[0].source, with the field's place where the file
-// has it. Places of packages, their fields and their volumes are known.
+// has it. Places of packages, their fields and their volumes are known; of what is
+// in another list or mapping it is that of the list.
 func (c *Config) Fault(field, problem, mend string, cause error) *Error {
-	at, file := c.places[field], c.file
+	at, known := c.places[field]
+	if i := strings.LastIndexAny(field, ".["); !known && i > 0 {
+		at = c.places[field[:i]]
+	}
+	file := c.file
 	if file == "" {
 		file = "configuration"
 	}

@@ -60,6 +60,7 @@ func (d *decoder) pack(o strictyaml.Value, defaults PackageLimits) Package {
 	d.volumes(o.Field("volumes"), &p)
 	p.Env = d.env(o.Field("env"))
 	p.OptionalWrites = few(o.Field("optionalWrites")).Texts(`write paths below a volume or names, for example [.git/index, "*.lock"]`, validPattern)
+	d.enforcement(o, &p)
 	packageLimits(o.Field("limits"), "packages[].limits", &p.Limits)
 	if o.Node != nil {
 		for _, key := range fieldsOf["packages[]"] {

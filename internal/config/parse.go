@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sandboxd/sandboxd/internal/strictyaml"
 	"github.com/sandboxd/sandboxd/internal/term"
@@ -80,6 +81,9 @@ func (d *decoder) config(root strictyaml.Value) *Config {
 	d.limits(o.Field("limits"), &c.Limits)
 	c.Packages = d.packages(o.Field("packages"), c.Limits.Package)
 	d.listen(o.Field("listen"), &c.Listen, len(c.Principals) > 0)
+	c.Store = d.store(o.Field("store"))
+	d.keep(o.Field("keep"), &c.Keep)
+	c.HostTools = few(o.Field("hostTools")).Texts("write a list of "+strings.Join(hostTools, ", "), isHostTool)
 	d.audit(o.Field("audit"), &c.Audit)
 	d.log(o.Field("log"), &c.Log)
 	d.traces(o.Field("traces"), &c.Traces)

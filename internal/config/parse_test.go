@@ -32,6 +32,13 @@ packages:
     volumes: {data: {folder: ./my-notes}, in: {managed: shared}}
     env: {TZ: UTC, EMPTY: ""}
     optionalWrites: [.git/index, "*.lock"]
+    outbox: {mail.example.com: {file: ./sent.jsonl}}
+    appendOnly: ["/data/*.log"]
+    volatileFiles: ["*.tmp"]
+    relaxations: [recoverable 720h0m0s]
+    additive: {recoverable: 30d}
+    replay: {default: always, slow: "off"}
+    commitOnError: [save_many]
     limits: {calls: 1, waiting: 2, memory: 128MiB}
   - source: ../other.wasm
   - source: ./notes
@@ -40,7 +47,10 @@ principals:
   - {name: bob, token: "sha256:` + hashB + `"}
 limits: {requests: 5, body: 1MiB, calls: 6, waiting: 7, memory: 2GiB, package: {calls: 3, waiting: 4, memory: 512MiB}}
 listen: {http: 0.0.0.0:80, metrics: "[::1]:9464", withoutAuthentication: false}
-audit: {maxSize: 1MiB, keep: 2}
+store: postgres://db.example.com/s
+keep: {undo: 2d, undoSize: 2MiB, idempotencyKeys: 1h}
+hostTools: [sandboxd_undo]
+audit: {maxSize: 1MiB, keep: 90d}
 log: {level: debug, format: json}
 traces: {endpoint: "http://127.0.0.1:4318", sample: 0.25}
 process: {gcPercent: 100, memoryLimit: 1GiB}
@@ -82,7 +92,11 @@ func TestParse(t *testing.T) {
 				Source: filepath.Join(dir, "notes"), As: "my-notes", Mode: capabilities.Report,
 				Folders: map[string]string{"data": filepath.Join(dir, "my-notes")}, Managed: map[string]string{"in": "shared"},
 				Env: map[string]string{"TZ": "UTC", "EMPTY": ""}, OptionalWrites: []string{".git/index", "*.lock"},
-				Limits: PackageLimits{Calls: 1, Waiting: 2, Memory: 128 << 20},
+				Limits:     PackageLimits{Calls: 1, Waiting: 2, Memory: 128 << 20},
+				Outbox:     map[string]Sink{"mail.example.com": {File: filepath.Join(dir, "sent.jsonl")}},
+				AppendOnly: []string{"/data/*.log"}, VolatileFiles: []string{"*.tmp"},
+				Relaxations: Relaxations{Lines: []string{"recoverable 720h0m0s"}}, Recoverable: 30 * 24 * time.Hour,
+				Replay: map[string]Replay{"default": "always", "slow": "off"}, CommitOnError: []string{"save_many"},
 			},
 			{Source: filepath.Join(filepath.Dir(dir), "other.wasm"), Limits: each},
 			{Source: filepath.Join(dir, "notes"), Limits: each},
@@ -90,7 +104,10 @@ func TestParse(t *testing.T) {
 		Principals: []Principal{{"alice", token(t, hashA)}, {"bob", token(t, hashB)}},
 		Limits:     Limits{Requests: 5, Body: 1 << 20, Calls: 6, Waiting: 7, Memory: 2 << 30, Package: each},
 		Listen:     Listen{HTTP: "0.0.0.0:80", Metrics: "[::1]:9464"},
-		Audit:      Audit{MaxSize: 1 << 20, Keep: 2},
+		Store:      "postgres://db.example.com/s",
+		Keep:       Keep{Undo: 48 * time.Hour, UndoSize: 2 << 20, IdempotencyKeys: time.Hour},
+		HostTools:  []string{"sandboxd_undo"},
+		Audit:      Audit{MaxSize: 1 << 20, Keep: 90 * 24 * time.Hour},
 		Log:        Log{Level: "debug", Format: "json"},
 		Traces:     Traces{Endpoint: "http://127.0.0.1:4318", Sample: 0.25},
 		Process:    Process{GCPercent: 100, MemoryLimit: 1 << 30},
@@ -144,7 +161,7 @@ func TestFault(t *testing.T) {
 	for field, want := range map[string]string{
 		"packages[0].source":       "c.yaml:3:13: packages[0].source: p; m",
 		"packages[0].volumes.data": "c.yaml:6:15: packages[0].volumes.data: p; m",
-		"packages[2]":              "c.yaml:11:5: packages[2]: p; m",
+		"packages[2]":              "c.yaml:18:5: packages[2]: p; m",
 		"packages[9]":              "c.yaml: packages[9]: p; m",
 	} {
 		if e := c.Fault(field, "p", "m", fs.ErrNotExist); e.Error() != want || !errors.Is(e, fs.ErrNotExist) {
@@ -182,7 +199,7 @@ func drawn(rt *rapid.T) (*Config, string) {
 	c.Limits.Package = limits("package")
 	l := c.Limits.Package
 	fmt.Fprintf(&b, "limits: {package: {calls: %d, waiting: %d, memory: %d}}\n", l.Calls, l.Waiting, l.Memory)
-	c.Grace = time.Duration(draw("grace", int(maxGrace)))
+	c.Grace = time.Duration(rapid.Int64Range(1, int64(maxGrace)).Draw(rt, "grace"))
 	fmt.Fprintf(&b, "grace: %s\npackages:\n", c.Grace)
 	for i := range draw("packages", 4) {
 		p := Package{Source: filepath.FromSlash(fmt.Sprintf("/d/p%d", i)), As: fmt.Sprintf("n%d", i), Limits: l}

@@ -16,8 +16,7 @@ const (
 	minBody     = kib
 	maxBody     = 64 * mib
 	minMemory   = 64 * kib // one page of WebAssembly memory
-	minFile     = 64 * kib
-	maxKeep     = 99 // as the audit log has it
+	minLog      = 64 * kib
 	minGC       = 10
 	maxGC       = 10_000
 	minLimit    = 64 * mib // of the process; less would only collect garbage
@@ -79,8 +78,8 @@ func (d *decoder) audit(v strictyaml.Value, a *Audit) {
 		return
 	}
 	o := object(v, "audit")
-	size(o.Field("maxSize"), &a.MaxSize, minFile, tib)
-	count(o.Field("keep"), &a.Keep, 1, maxKeep)
+	size(o.Field("maxSize"), &a.MaxSize, minLog, tib)
+	duration(o.Field("keep"), &a.Keep)
 }
 
 func (d *decoder) log(v strictyaml.Value, l *Log) {

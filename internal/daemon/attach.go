@@ -33,6 +33,7 @@ type Greeting struct {
 	Protocol     string
 	Version      string // of the program: settings of another one might be lost
 	Packages     []config.Package
+	HostTools    []string // tools of the host's own that it wants served
 	TrustChanges bool
 }
 
@@ -256,7 +257,7 @@ func (d *daemon) greet(line []byte) (_ *mcpserver.Server, release func(), err er
 		held = append(held, e)
 		loaded = append(loaded, e.pkg)
 	}
-	server, err := mcpserver.New(mcpserver.Options{Packages: loaded, Version: d.Version, Logger: d.Logger})
+	server, err := mcpserver.New(mcpserver.Options{Packages: loaded, HostTools: g.HostTools, Host: d.host, Version: d.Version, Logger: d.Logger})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -264,6 +265,9 @@ func (d *daemon) greet(line []byte) (_ *mcpserver.Server, release func(), err er
 	defer d.reloading.Unlock()
 	for name, served := range server.Names() {
 		d.metrics.Serve(name, served)
+	}
+	for _, e := range held {
+		d.host.Route(e.name, e.spec.Outbox)
 	}
 	return server, func() { d.letGo(held) }, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/courier"
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
 	"github.com/sandboxd/sandboxd/internal/metrics"
@@ -206,17 +207,28 @@ func (d *daemon) open(c *config.Config) (err error) {
 		}
 		observer = runtime.Tee(observer, d.tracer.Observer())
 	}
-	d.host, err = host.Open(d.life, host.Options{State: d.State, Cache: d.Cache, Config: c, Observer: observer, Logger: d.Logger})
+	d.host, err = host.Open(d.life, host.Options{
+		State: d.State, Cache: d.Cache, Config: c, Observer: observer, Logger: d.Logger,
+		Message: d.message,
+		Backlog: func(b courier.Backlog) { d.metrics.Outbox(b.Messages, b.Since) },
+	})
 	if err != nil {
 		return errors.Join(err, d.closeTracer())
 	}
 	d.metrics.RecordsLost(func() float64 { return float64(d.host.Log().Lost()) })
 	d.pool = newPool(d.load)
-	d.server, err = mcpserver.New(mcpserver.Options{Version: d.Version, Logger: d.Logger})
+	d.server, err = mcpserver.New(mcpserver.Options{Version: d.Version, Host: d.host, Logger: d.Logger})
 	if err != nil {
 		return errors.Join(err, d.close())
 	}
 	return nil
+}
+
+// message counts a try to deliver a message.
+func (d *daemon) message(e courier.Event) {
+	if e.Kind != courier.NoSink {
+		d.metrics.Delivery(string(e.Kind))
+	}
 }
 
 // start loads the packages for the first time. One that does not load keeps no
@@ -239,6 +251,7 @@ func (d *daemon) start(sources []Source) error {
 	if err := d.apply(d.config, plan); err != nil {
 		return err
 	}
+	d.host.Work(d.life)
 	d.state.Store(int32(ready))
 	close(d.started)
 	return nil
@@ -253,8 +266,8 @@ func (d *daemon) load(ctx context.Context, src *tool.Package, spec config.Packag
 	return p, err
 }
 
-// drain lets the calls that run come to their end, as long as the configuration
-// grants them.
+// drain lets the calls that run come to their end, and delivers the messages that
+// are due, as long as the configuration grants them.
 func (d *daemon) drain() {
 	d.state.Store(int32(draining))
 	grace := time.Duration(d.grace.Load())
@@ -267,6 +280,10 @@ func (d *daemon) drain() {
 		if err := d.host.Stop(ctx); err != nil {
 			d.Logger.Error("calls were stopped", "error", err)
 		}
+		return
+	}
+	if err := d.host.Deliver(ctx); err != nil {
+		d.Logger.Warn("messages of the outbox wait for the next start", "error", err)
 	}
 }
 

@@ -10,14 +10,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
@@ -52,16 +51,28 @@ func TestServe(t *testing.T) {
 	if n := r.records(audit.Filter{Violations: true}); n != 1 {
 		t.Errorf("%d records of violations", n)
 	}
-	if _, err := os.Stat(filepath.Join(r.state, "volumes/local/a/data", w.Created)); err != nil {
+	if err := r.made("local"); err != nil {
 		t.Errorf("what the honest call made: %v", err)
+	}
+}
+
+// audited reads the audit log.
+func (r *rig) audited(f audit.Filter, each func(audit.Record)) {
+	r.t.Helper()
+	s, err := sqlite.Open(r.t.Context(), sqlite.Options{Folder: r.state})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer s.Close()
+	skipped, err := audit.Read(r.t.Context(), s, f, func(rec audit.Record) error { each(rec); return nil })
+	if err != nil || skipped > 0 {
+		r.t.Fatalf("%d records skipped, %v", skipped, err)
 	}
 }
 
 func (r *rig) records(f audit.Filter) (n int) {
 	r.t.Helper()
-	if _, err := audit.Read(r.state, f, func(audit.Record) error { n++; return nil }); err != nil {
-		r.t.Fatal(err)
-	}
+	r.audited(f, func(audit.Record) { n++ })
 	return n
 }
 
@@ -151,15 +162,15 @@ func TestTokens(t *testing.T) {
 		t.Error(err)
 	}
 	var principal string
-	if _, err := audit.Read(r.state, audit.Filter{}, func(rec audit.Record) error {
+	r.audited(audit.Filter{}, func(rec audit.Record) {
 		if rec.Type == audit.TypeCall {
 			principal = rec.Principal
 		}
-		return nil
-	}); err != nil || principal != "alice" {
-		t.Errorf("principal %q, %v", principal, err)
+	})
+	if principal != "alice" {
+		t.Errorf("principal %q", principal)
 	}
-	if _, err := os.Stat(filepath.Join(r.state, "volumes/alice/a/data", w.Created)); err != nil {
+	if err := r.made("alice"); err != nil {
 		t.Errorf("what alice's call made: %v", err)
 	}
 }
@@ -194,7 +205,7 @@ func TestDrain(t *testing.T) {
 			if text := <-answered; !strings.Contains(text, c.says) {
 				t.Errorf("answer %q", text)
 			}
-			_, err := os.Stat(filepath.Join(r.state, "volumes/local/a/data", w.Created))
+			err := r.made("local")
 			if (err == nil) != c.ok {
 				t.Errorf("what the call made: %v", err)
 			}

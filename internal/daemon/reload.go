@@ -114,7 +114,7 @@ func (d *daemon) apply(c *config.Config, p *plan) error {
 	for i, e := range p.entries {
 		loaded[i] = e.pkg
 	}
-	if err := d.server.Replace(loaded); err != nil {
+	if err := d.server.Replace(loaded, c.HostTools...); err != nil {
 		d.drop(p.fresh)
 		return err
 	}
@@ -122,6 +122,7 @@ func (d *daemon) apply(c *config.Config, p *plan) error {
 	served := d.server.Names()
 	for _, e := range p.entries {
 		d.metrics.Serve(e.name, served[e.name])
+		d.host.Route(e.name, e.spec.Outbox)
 	}
 	var gone []*entry
 	for _, e := range d.serving {
@@ -152,11 +153,12 @@ func (d *daemon) tell(p *plan) {
 	}
 }
 
-// forget gives the place of a name in the metrics free, once nobody serves a
-// package of that name.
+// forget gives the place of a name in the metrics free and leaves its messages to
+// others, once nobody serves a package of that name.
 func (d *daemon) forget(name string) {
 	if !d.pool.has(name) {
 		d.metrics.Forget(name)
+		d.host.Unroute(name)
 	}
 }
 
@@ -294,6 +296,8 @@ func fixedSettings(inForce, c *config.Config) (names []string) {
 	}{
 		{"listen", inForce.Listen != c.Listen},
 		{"limits", limits(inForce.Limits) != limits(c.Limits)},
+		{"store", inForce.Store != c.Store},
+		{"keep", inForce.Keep != c.Keep},
 		{"audit", inForce.Audit != c.Audit},
 		{"log", inForce.Log != c.Log},
 		{"traces", inForce.Traces != c.Traces},

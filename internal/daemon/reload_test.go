@@ -133,7 +133,7 @@ func TestReloadLetsCallsEnd(t *testing.T) {
 	if text := <-answered; text != w.Said {
 		t.Errorf("%q", text)
 	}
-	if _, err := os.Stat(r.path("state/volumes/local/a/data/" + w.Created)); err != nil {
+	if err := r.made("local"); err != nil {
 		t.Errorf("what the call made: %v", err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
+	"github.com/sandboxd/sandboxd/capabilities/volume/stored"
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
 	"github.com/sandboxd/sandboxd/internal/host"
@@ -132,7 +134,7 @@ func sources(c *config.Config) (out []daemon.Source, err error) {
 	for _, p := range c.Packages {
 		src, err := source(p.Source)
 		if err == nil {
-			err = host.CheckSpec(src, p)
+			err = host.CheckSpec(src, p, c.Store != "")
 		}
 		out = append(out, daemon.Source{Package: src, Err: err})
 	}
@@ -295,4 +297,22 @@ func (r *rig) tools(s *mcp.ClientSession) string {
 		names = append(names, t.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// made looks for what a call of package a made in a principal's managed volume.
+func (r *rig) made(principal string) error {
+	s, err := sqlite.Open(r.t.Context(), sqlite.Options{Folder: r.state})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	now, err := s.Snapshot(r.t.Context())
+	if err != nil {
+		return err
+	}
+	tree := stored.New(r.t.Context(), stored.Options{
+		Reader: stored.At(now), Blobs: s, Space: stored.SpaceOf(principal, "a", "data"),
+	})
+	_, _, err = tree.Lstat(w.Created)
+	return err
 }

@@ -7,13 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/capabilities/store/postgres"
+	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
+	"github.com/sandboxd/sandboxd/capabilities/undo"
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/courier"
 	"github.com/sandboxd/sandboxd/internal/trust"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
@@ -21,20 +26,29 @@ import (
 
 // Options of a [Host].
 type Options struct {
-	State    string           // folder of the audit log, of approvals and of managed volumes
+	State    string           // folder of the store, of approvals and of the audit log
 	Cache    string           // folder of built and compiled modules; empty: none is kept
-	Config   *config.Config   // its limits and those of the audit log; nil: the defaults
+	Config   *config.Config   // its limits and its store; nil: the defaults
 	Observer runtime.Observer // told after the audit log
 	Logger   *slog.Logger     // nil: nothing is logged
+	// Message is told what became of a message of the outbox, and Backlog how many
+	// wait. Both are called by several goroutines; nil: nobody is told.
+	Message func(courier.Event)
+	Backlog func(courier.Backlog)
 }
 
 // Host runs packages that are approved. It is safe for concurrent use.
 type Host struct {
 	state  string
 	engine *runtime.Engine
+	store  store.Store
 	log    *audit.Log
 	trust  *trust.Store
 	logger *slog.Logger
+	routes routes
+	post   *courier.Courier
+	upkeep *upkeep
+	work   work
 }
 
 // Compiled returns the folder of compiled modules in a cache folder; empty where
@@ -57,26 +71,35 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	if c == nil {
 		c = config.Default()
 	}
-	if h.log, err = OpenLog(o.State, c); err != nil {
+	if h.store, err = OpenStore(ctx, o.State, c); err != nil {
 		return nil, err
 	}
-	h.log.OnError(func(err error) { h.logger.Error("audit log", "error", err) })
+	h.warnOpen()
+	h.log = audit.New(h.store, audit.Options{OnError: func(err error) { h.logger.Error("audit log", "error", err) }})
+	h.upkeep = newUpkeep(h.store, c)
+	h.post = courier.New(h.posting(o))
 	h.engine, err = runtime.New(ctx, runtime.Options{
-		Cache:    Compiled(o.Cache),
-		Reserved: slices.DeleteFunc([]string{o.Cache}, func(dir string) bool { return dir == "" }),
-		State:    o.State,
-		Limits:   runtime.CallLimits{Calls: c.Limits.Calls, Waiting: c.Limits.Waiting, Memory: c.Limits.Memory},
-		Observer: runtime.Tee(h.log.Observer(), runtime.Observer{Abandoned: h.abandoned}, o.Observer),
+		Store: h.store, SharedStore: c.Store != "",
+		Retention: runtime.Retention{Undo: c.Keep.Undo, UndoBytes: c.Keep.UndoSize, Idempotency: c.Keep.IdempotencyKeys},
+		Cache:     Compiled(o.Cache),
+		Reserved:  slices.DeleteFunc([]string{o.Cache}, func(dir string) bool { return dir == "" }),
+		State:     o.State,
+		Limits:    runtime.CallLimits{Calls: c.Limits.Calls, Waiting: c.Limits.Waiting, Memory: c.Limits.Memory},
+		Observer:  runtime.Tee(h.log.Observer(), runtime.Observer{Abandoned: h.abandoned, Sent: h.sent}, o.Observer),
 	})
 	if err != nil {
-		return nil, errors.Join(err, h.log.Close())
+		h.log.Close()
+		return nil, errors.Join(err, h.store.Close())
 	}
 	return h, nil
 }
 
-// OpenLog opens the audit log of a state folder as the configuration says.
-func OpenLog(state string, c *config.Config) (*audit.Log, error) {
-	return audit.Open(state, audit.Options{MaxSize: c.Audit.MaxSize, Keep: c.Audit.Keep})
+// OpenStore opens what keeps the effects of calls, as the configuration says.
+func OpenStore(ctx context.Context, state string, c *config.Config) (store.Store, error) {
+	if c.Store != "" {
+		return postgres.Open(ctx, postgres.Options{URL: c.Store})
+	}
+	return sqlite.Open(ctx, sqlite.Options{Folder: state})
 }
 
 // abandoned says that a killed process left files of a volume behind, which a
@@ -121,12 +144,15 @@ func (h *Host) load(ctx context.Context, src *tool.Package, spec config.Package,
 	if err := h.trust.Precheck(c, o); err != nil {
 		return nil, err
 	}
-	p, err := h.engine.Load(ctx, src, binding(spec))
+	p, err := h.engine.Load(ctx, src, binding(src, spec, h.trust.Granted(c)))
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range p.Tools() {
 		c.Definitions = append(c.Definitions, t.Definition)
+	}
+	if err := checkTools(src, c.Definitions, spec); err != nil {
+		return nil, errors.Join(err, p.Close(context.WithoutCancel(ctx)))
 	}
 	record, first, err := h.trust.Admit(c, o)
 	if err != nil {
@@ -148,96 +174,79 @@ func Candidate(src *tool.Package, spec config.Package) trust.Candidate {
 	return trust.Candidate{Name: Name(src, spec), Source: source, Package: src}
 }
 
-func binding(spec config.Package) runtime.Binding {
-	return runtime.Binding{
-		As: spec.As, Mode: spec.Mode, Folders: spec.Folders, Managed: spec.Managed,
-		Env: spec.Env, OptionalWrites: spec.OptionalWrites,
-		Limits: runtime.CallLimits{Calls: spec.Limits.Calls, Waiting: spec.Limits.Waiting, Memory: spec.Limits.Memory},
-	}
-}
-
 // Log returns the audit log.
 func (h *Host) Log() *audit.Log { return h.log }
 
 // Drain lets no further call begin and waits for those that run, until ctx
-// ends.
-func (h *Host) Drain(ctx context.Context) error { return h.engine.Drain(ctx) }
+// ends. What the audit log collected is written then.
+func (h *Host) Drain(ctx context.Context) error {
+	defer h.log.Flush()
+	return h.engine.Drain(ctx)
+}
 
 // Stop stops the calls that run and waits until they have ended, or ctx ends.
 func (h *Host) Stop(ctx context.Context) error { return h.engine.Stop(ctx) }
 
-// Close ends the engine, then the log: the last records come from the engine. It
-// returns a [*runtime.RunningError] when ctx ends before the calls that run do;
-// the log says of each that it was given up, and is closed when the last one has
-// ended.
+// Close ends what works beside the calls and the engine, then the log and the
+// store: the last records come from the engine. It returns a [*runtime.RunningError]
+// when ctx ends before the calls that run do; the log says of each that it was
+// given up, and is closed when the last one has ended.
 func (h *Host) Close(ctx context.Context) error {
+	h.work.stop()
 	err := h.engine.Close(ctx)
-	if _, ok := errors.AsType[*runtime.RunningError](err); ok {
+	_, running := errors.AsType[*runtime.RunningError](err)
+	if running || !h.work.wait(ctx) {
+		h.log.Flush()
 		go func() {
-			_ = h.engine.Drain(context.WithoutCancel(ctx))
-			if err := h.log.Close(); err != nil {
-				h.logger.Error("audit log", "error", err)
+			ctx := context.WithoutCancel(ctx)
+			_ = h.engine.Drain(ctx)
+			h.work.wait(ctx)
+			h.log.Close()
+			if err := h.store.Close(); err != nil {
+				h.logger.Error("store", "error", err)
 			}
 		}()
 		return err
 	}
+	h.log.Close()
 	if n := h.log.Lost(); n > 0 {
 		h.logger.Warn("records are missing in the audit log: it could not be written", "records", n)
 	}
-	return errors.Join(err, h.log.Close())
+	return errors.Join(err, h.store.Close())
 }
 
-// SpecError is something that the operator gives a package and that does not fit
-// it.
-type SpecError struct {
-	Package string
-	Field   string // of the package's entry in the configuration: volumes.NAME, env.NAME
-	Problem string
-	Mend    string
+// Undo takes back what a call committed.
+func (h *Host) Undo(ctx context.Context, r runtime.UndoRequest) *runtime.Result {
+	return h.engine.Undo(ctx, r)
 }
 
-// Error returns one line.
-func (e *SpecError) Error() string {
-	return fmt.Sprintf("package %s: %s: %s; %s", e.Package, e.Field, e.Problem, e.Mend)
+// Changes returns what the calls of a principal's package committed and is kept,
+// the newest first, at most limit.
+func (h *Host) Changes(ctx context.Context, principal, pkg string, limit int) ([]*undo.Kept, error) {
+	return h.engine.Changes(ctx, principal, pkg, limit)
 }
 
-// CheckSpec reports, as a [*SpecError], what the operator gives a package that it
-// does not request, and folders that are not there.
-func CheckSpec(src *tool.Package, spec config.Package) error {
-	fault := func(field, problem, mend string) error {
-		return &SpecError{Package: Name(src, spec), Field: field, Problem: problem, Mend: mend}
+// probe is the name in the state folder of an empty file that shows whether the
+// folder can be written.
+const probe = "ready.lock"
+
+// Reachable reports why the state folder cannot be written, or the store not be
+// read.
+func (h *Host) Reachable(ctx context.Context) error {
+	f, err := os.OpenFile(filepath.Join(h.state, probe), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("state folder: %w", err)
 	}
-	requested := func(volume string) bool {
-		return slices.ContainsFunc(src.Manifest.Requests.Volumes, func(r tool.VolumeRequest) bool { return r.Name == volume })
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("state folder: %w", err)
 	}
-	for _, given := range []map[string]string{spec.Folders, spec.Managed} {
-		for _, volume := range slices.Sorted(maps.Keys(given)) {
-			if !requested(volume) {
-				return fault("volumes."+volume, "the package requests no such volume", "remove it")
-			}
-		}
-	}
-	for _, volume := range slices.Sorted(maps.Keys(spec.Folders)) {
-		switch info, err := os.Stat(spec.Folders[volume]); {
-		case err != nil:
-			return fault("volumes."+volume, "folder "+spec.Folders[volume]+": not found", "make it first")
-		case !info.IsDir():
-			return fault("volumes."+volume, spec.Folders[volume]+": not a folder", "name a folder")
-		}
-	}
-	for _, variable := range slices.Sorted(maps.Keys(spec.Env)) {
-		if !slices.Contains(src.Manifest.Requests.Env, variable) {
-			return fault("env."+variable, "the package requests no such variable", "remove it")
-		}
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	if _, err := h.store.Snapshot(ctx); err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
 	return nil
 }
 
-// Reachable reports why the state folder cannot be written.
-func (h *Host) Reachable() error {
-	f, err := os.OpenFile(filepath.Join(h.state, audit.FileName), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return fmt.Errorf("state folder: %w", err)
-	}
-	return f.Close()
-}
+// reachTime is how long the store may take to answer whether it is there.
+const reachTime = 2 * time.Second

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/host"
@@ -30,6 +31,7 @@ tools:
 requests:
   volumes: [{name: data, path: /data, access: write}]
   env: [TZ]
+  outbox: [{host: h.example.com}]
 `
 
 func write(t *testing.T, dir, abi string, module []byte) {
@@ -62,6 +64,24 @@ func open(t *testing.T, state string) *host.Host {
 		}
 	})
 	return h
+}
+
+// records returns the audit log of a state folder.
+func records(t *testing.T, state string) (rs []audit.Record) {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Folder: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	skipped, err := audit.Read(t.Context(), s, audit.Filter{}, func(r audit.Record) error {
+		rs = append(rs, r)
+		return nil
+	})
+	if err != nil || skipped > 0 {
+		t.Fatalf("%d records skipped, %v", skipped, err)
+	}
+	return rs
 }
 
 // The name of a package is its author's to choose: it opens nothing that another
@@ -138,8 +158,8 @@ func TestLoadsAreOnRecord(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	kinds := map[audit.Type]int{}
-	if _, err := audit.Read(state, audit.Filter{}, func(r audit.Record) error { kinds[r.Type]++; return nil }); err != nil {
-		t.Fatal(err)
+	for _, r := range records(t, state) {
+		kinds[r.Type]++
 	}
 	if kinds[audit.TypeApprove] != 1 || kinds[audit.TypeLoad] != 1 {
 		t.Errorf("records %v", kinds)
@@ -151,41 +171,62 @@ func TestCheckSpec(t *testing.T) {
 	write(t, dir, "command", w.Program())
 	src, spec := source(t, dir)
 	spec.Folders, spec.Env = map[string]string{"data": dir}, map[string]string{"TZ": "UTC"}
-	if err := host.CheckSpec(src, spec); err != nil {
+	if err := host.CheckSpec(src, spec, false); err != nil {
 		t.Error(err)
 	}
 	for _, wrong := range []config.Package{
 		{Folders: map[string]string{"other": dir}},
 		{Managed: map[string]string{"other": "x"}},
 		{Env: map[string]string{"HOME": "/"}},
+		{Outbox: map[string]config.Sink{"other.example.com": {File: "/sent"}}},
+		{Folders: spec.Folders, Outbox: map[string]config.Sink{"h.example.com": {File: filepath.Join(dir, "sent")}}},
+		{Outbox: map[string]config.Sink{"h.example.com": {File: filepath.Join(dir, "none", "sent")}}},
+		{Relaxations: config.Relaxations{Lines: []string{"volatile /data/n.json#/other"}}},
+		{Replay: map[string]config.Replay{"other": "off"}},
+		{CommitOnError: []string{"other"}},
 	} {
-		if host.CheckSpec(src, wrong) == nil {
+		if host.CheckSpec(src, wrong, false) == nil {
 			t.Errorf("%+v is taken", wrong)
 		}
+	}
+	spec.Outbox = map[string]config.Sink{"h.example.com": {File: dir + "-sent"}}
+	if err := host.CheckSpec(src, spec, false); err != nil {
+		t.Error(err)
+	}
+	if s, ok := errors.AsType[*host.SpecError](host.CheckSpec(src, spec, true)); !ok || s.Field != "volumes.data" {
+		t.Errorf("a folder although machines share the store: %v", s)
+	}
+}
+
+// What a package that describes itself has is known when it is loaded; one that
+// does not fit is not trusted by that.
+func TestLoadChecksTools(t *testing.T) {
+	dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	write(t, dir, "command", w.Program())
+	h := open(t, state)
+	src, spec := source(t, dir)
+	spec.CommitOnError = []string{"save", "other"}
+	_, err := h.Load(t.Context(), src, spec, trust.Options{})
+	if s, ok := errors.AsType[*host.SpecError](err); !ok || s.Field != "commitOnError[1]" {
+		t.Errorf("%v", err)
+	}
+	spec.CommitOnError = spec.CommitOnError[:1]
+	if _, err := h.Load(t.Context(), src, spec, trust.Options{}); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestReachable(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	h := open(t, state)
-	if err := h.Reachable(); err != nil {
+	if err := h.Reachable(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := os.RemoveAll(state); err != nil {
 		t.Fatal(err)
 	}
-	if h.Reachable() == nil {
+	if h.Reachable(t.Context()) == nil {
 		t.Error("a state folder that is gone is reachable")
-	}
-}
-
-// What a configuration may say of the audit log, the log takes.
-func TestConfiguredAuditIsTaken(t *testing.T) {
-	for keep, ok := range map[int]bool{audit.MaxKeep: true, audit.MaxKeep + 1: false} {
-		_, err := config.Parse("sandboxd.yaml", fmt.Appendf(nil, "audit: {keep: %d}\n", keep))
-		if (err == nil) != ok {
-			t.Errorf("%d files: %v", keep, err)
-		}
 	}
 }
 
@@ -216,13 +257,10 @@ func TestCloseKeepsToItsTime(t *testing.T) {
 		t.Errorf("closed while a call runs: %v", r)
 	}
 	var outcomes []runtime.Outcome
-	if _, err := audit.Read(state, audit.Filter{}, func(r audit.Record) error {
+	for _, r := range records(t, state) {
 		if r.Type == audit.TypeCall {
 			outcomes = append(outcomes, r.Outcome)
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 	if !slices.Equal(outcomes, []runtime.Outcome{runtime.HostError}) {
 		t.Errorf("on record: %v", outcomes)

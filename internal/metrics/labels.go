@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"slices"
+
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/runtime"
 )
@@ -52,6 +54,33 @@ func capabilityLabel(c capabilities.Capability) string {
 		capabilities.CapSQL, capabilities.CapOutbox, capabilities.CapService, capabilities.CapSecret, capabilities.CapEnv,
 		capabilities.CapSocket, capabilities.CapScratch:
 		return string(c)
+	}
+	return other
+}
+
+func replayLabel(v runtime.Replay) string {
+	switch v {
+	case runtime.Idempotent, runtime.Further, runtime.TimeDependent, runtime.Inconclusive:
+		return string(v)
+	case runtime.NotReplayed:
+	}
+	return other
+}
+
+func sendLabel(k runtime.SendKind) string {
+	switch k {
+	case runtime.SentOutbox:
+		return string(k)
+	}
+	return other
+}
+
+// deliveryResults are the values of the label result of deliveries.
+var deliveryResults = []string{"delivered", "failed", "given-up"}
+
+func deliveryLabel(result string) string {
+	if slices.Contains(deliveryResults, result) {
+		return result
 	}
 	return other
 }

@@ -38,11 +38,17 @@ type Metrics struct {
 	denials    *prometheus.CounterVec   // tool, capability
 	durations  *prometheus.HistogramVec // tool
 	conflicts  *prometheus.CounterVec   // tool
+	replays    *prometheus.CounterVec   // tool, verdict
+	sends      *prometheus.CounterVec   // tool, kind
 	inFlight   prometheus.Gauge
 	commits    prometheus.Histogram
 	instances  *instances
 	resets     *prometheus.HistogramVec // package, method
 	loads      *prometheus.CounterVec   // result
+
+	deliveries *prometheus.CounterVec // result
+	waiting    prometheus.Gauge
+	oldest     atomic.Int64 // when what waits longest was committed, in nanoseconds since 1970; 0: nothing waits
 
 	notServed    prometheus.Gauge
 	unauthorized prometheus.Counter
@@ -71,11 +77,16 @@ func New(o Options) *Metrics {
 		denials:    counters("denials_total", "Attempts that a claim allows, but not the request or the operator.", "tool", "capability"),
 		durations:  prometheus.NewHistogramVec(histogram("call_duration_seconds", "How long calls took, from their arrival to their result.", callBuckets), []string{"tool"}),
 		conflicts:  counters("commit_conflicts_total", "Runs of calls that met a conflict, also where the call was run again.", "tool"),
+		replays:    counters("replays_total", "Calls that were run a second time, by what that showed.", "tool", "verdict"),
+		sends:      counters("sends_total", "What left the host, or will leave it, for a call.", "tool", "kind"),
 		inFlight:   gauge("calls_in_flight", "Calls that have begun and not ended."),
 		commits:    prometheus.NewHistogram(histogram("commit_seconds", "How long commits took.", commitBuckets)),
 		instances:  newInstances(),
 		resets:     prometheus.NewHistogramVec(histogram("instance_reset_seconds", "How long it took to get an instance ready for a call.", resetBuckets), []string{"package", "method"}),
 		loads:      counters("package_loads_total", "Tries to load a package.", "result"),
+
+		deliveries: counters("outbox_deliveries_total", "Tries to deliver a message of the outbox.", "result"),
+		waiting:    gauge("outbox_messages", "Messages of the outbox that are neither delivered nor given up."),
 
 		notServed:    gauge("packages_not_served", "Packages of the configuration that could not be loaded."),
 		unauthorized: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "http_unauthorized_total", Help: "Requests without the token of a principal where one is needed."}),
@@ -87,15 +98,21 @@ func New(o Options) *Metrics {
 	lost := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Namespace: namespace, Name: "audit_records_lost_total", Help: "Records that could not be written to the audit log.",
 	}, m.lost)
+	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "outbox_oldest_message_seconds", Help: "How long the oldest message of the outbox has waited; 0 where there is none.",
+	}, m.oldestMessage)
 	m.instances.metrics = m
 	m.registry.MustRegister(
-		m.calls, m.violations, m.denials, m.durations, m.conflicts, m.inFlight, m.commits, m.instances, m.resets, m.loads,
-		m.notServed, m.unauthorized, m.reloads, m.reloaded, m.reloadedAt, lost,
+		m.calls, m.violations, m.denials, m.durations, m.conflicts, m.replays, m.sends, m.inFlight, m.commits, m.instances, m.resets, m.loads,
+		m.deliveries, m.waiting, oldest, m.notServed, m.unauthorized, m.reloads, m.reloaded, m.reloadedAt, lost,
 		buildInfo(o), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, result := range []string{resultOK, resultError} {
 		m.loads.WithLabelValues(result)
 		m.reloads.WithLabelValues(result)
+	}
+	for _, result := range deliveryResults {
+		m.deliveries.WithLabelValues(result)
 	}
 	m.reloaded.Set(1)
 	m.reloadedAt.SetToCurrentTime()
@@ -156,6 +173,31 @@ func (m *Metrics) Reloaded(ok bool) {
 	m.reloadedAt.SetToCurrentTime()
 }
 
+// Delivery counts a try to deliver a message by its result: delivered, failed or
+// given-up. Others are counted as other.
+func (m *Metrics) Delivery(result string) {
+	m.deliveries.WithLabelValues(deliveryLabel(result)).Inc()
+}
+
+// Outbox sets how many messages wait, and since when the oldest of them does; zero
+// where there is none.
+func (m *Metrics) Outbox(messages int, since time.Time) {
+	m.waiting.Set(float64(messages))
+	if since.IsZero() {
+		m.oldest.Store(0)
+		return
+	}
+	m.oldest.Store(since.UnixNano())
+}
+
+func (m *Metrics) oldestMessage() float64 {
+	at := m.oldest.Load()
+	if at == 0 {
+		return 0
+	}
+	return max(time.Since(time.Unix(0, at)).Seconds(), 0)
+}
+
 // RecordsLost sets where the number of audit records that could not be written
 // is read from, at each scrape. It must not block and never decreases.
 func (m *Metrics) RecordsLost(f func() float64) { m.recordsLost.Store(&f) }
@@ -206,5 +248,7 @@ func (m *Metrics) drop(tools []string) {
 		m.denials.DeletePartialMatch(of)
 		m.durations.DeletePartialMatch(of)
 		m.conflicts.DeletePartialMatch(of)
+		m.replays.DeletePartialMatch(of)
+		m.sends.DeletePartialMatch(of)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -83,6 +84,8 @@ func call(o runtime.Observer, pkg, tool string, outcome runtime.Outcome, took ti
 	case runtime.Conflict:
 		o.Conflict(info)
 	case runtime.OK:
+		o.Replayed(info, runtime.Idempotent)
+		o.Sent(info, runtime.SentOutbox)
 		o.Commit(info, took/2)
 	case runtime.ToolError, runtime.Timeout, runtime.Limit, runtime.HostError:
 	}
@@ -111,9 +114,12 @@ func script(m *Metrics) {
 	m.Reloaded(true)
 	m.Reloaded(false)
 	m.RecordsLost(func() float64 { return 2 })
+	m.Delivery("delivered")
+	m.Delivery("gone")
+	m.Outbox(3, time.Now().Add(-time.Minute))
 }
 
-var unsteady = regexp.MustCompile(`(?m)^sandboxd_config_last_reload_success_timestamp_seconds .*\n|goversion="[^"]*",`)
+var unsteady = regexp.MustCompile(`(?m)^sandboxd_config_last_reload_success_timestamp_seconds .*\n|^sandboxd_outbox_oldest_message_seconds .*\n|goversion="[^"]*",`)
 
 func TestExposition(t *testing.T) {
 	m := New(Options{Version: "v1.2.3", Commit: "abc"})
@@ -201,10 +207,60 @@ func TestSeriesFromTheStart(t *testing.T) {
 		`sandboxd_package_loads_total{result="error"}`,
 		`sandboxd_config_reloads_total{result="error"}`,
 		`sandboxd_calls_in_flight`,
+		`sandboxd_outbox_messages`,
+		`sandboxd_outbox_oldest_message_seconds`,
+		`sandboxd_outbox_deliveries_total{result="given-up"}`,
 		`sandboxd_audit_records_lost_total`,
 	} {
 		if v, ok := vs[series]; !ok || v != 0 {
 			t.Errorf("%s: %v, there: %t", series, v, ok)
+		}
+	}
+}
+
+// How long the outbox has been stuck is counted up to the scrape, not to the last
+// look at it.
+func TestOutbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{})
+		m.Outbox(2, time.Now().Add(-time.Minute))
+		time.Sleep(time.Hour)
+		vs := values(t, m)
+		if vs["sandboxd_outbox_messages"] != 2 || vs["sandboxd_outbox_oldest_message_seconds"] != 3660 {
+			t.Errorf("%v messages, the oldest of %v s", vs["sandboxd_outbox_messages"], vs["sandboxd_outbox_oldest_message_seconds"])
+		}
+		m.Outbox(0, time.Time{})
+		vs = values(t, m)
+		if vs["sandboxd_outbox_messages"] != 0 || vs["sandboxd_outbox_oldest_message_seconds"] != 0 {
+			t.Errorf("an empty outbox: %v", vs)
+		}
+	})
+}
+
+// The series of second runs and sends go with their package, and each verdict has
+// its own.
+func TestReplaysAndSends(t *testing.T) {
+	m := New(Options{})
+	m.Serve("p", map[string]string{"t": "p_t"})
+	o, info := m.Observer(), runtime.CallInfo{Package: "p", Tool: "t"}
+	verdicts := []runtime.Replay{runtime.Idempotent, runtime.Further, runtime.TimeDependent, runtime.Inconclusive}
+	for _, v := range verdicts {
+		o.Replayed(info, v)
+	}
+	o.Sent(info, runtime.SentOutbox)
+	vs := values(t, m)
+	for _, v := range verdicts {
+		if s := fmt.Sprintf(`sandboxd_replays_total{tool="p_t",verdict="%s"}`, v); vs[s] != 1 {
+			t.Errorf("%s: %v", s, vs[s])
+		}
+	}
+	if vs[`sandboxd_sends_total{kind="outbox",tool="p_t"}`] != 1 {
+		t.Errorf("sends: %v", vs)
+	}
+	m.Forget("p")
+	for s := range values(t, m) {
+		if strings.Contains(s, "p_t") {
+			t.Errorf("%s is still there", s)
 		}
 	}
 }
@@ -240,6 +296,9 @@ func TestCallsMakeNoSeries(t *testing.T) {
 	for _, outcome := range outcomes {
 		call(o, "", "", outcome, time.Millisecond)
 	}
+	o.Replayed(runtime.CallInfo{}, "no verdict")
+	o.Sent(runtime.CallInfo{}, "nothing")
+	m.Delivery("no result")
 	before := len(values(t, m))
 	for i := range 10_000 {
 		name := fmt.Sprint("tool-", i)
@@ -250,6 +309,9 @@ func TestCallsMakeNoSeries(t *testing.T) {
 		info := runtime.CallInfo{ID: name, Principal: name, Package: name, Tool: name, Trace: runtime.TraceContext{Traceparent: name}}
 		o.Violation(info, capabilities.Violation{Hint: capabilities.ReadOnlyHint, Operation: capabilities.OpUnlink, Object: name})
 		o.Denial(info, capabilities.Denial{Capability: capabilities.CapVolumeWrite, Operation: capabilities.OpWrite, Object: name})
+		o.Replayed(info, runtime.Replay(name))
+		o.Sent(info, runtime.SendKind(name))
+		m.Delivery(name)
 	}
 	after := values(t, m)
 	if len(after) != before {

@@ -22,6 +22,8 @@ func (m *Metrics) Observer() runtime.Observer {
 		},
 		Conflict: func(i runtime.CallInfo) { m.count(i, m.conflicts) },
 		Commit:   func(_ runtime.CallInfo, took time.Duration) { m.commits.Observe(took.Seconds()) },
+		Replayed: func(i runtime.CallInfo, v runtime.Replay) { m.count(i, m.replays, replayLabel(v)) },
+		Sent:     func(i runtime.CallInfo, k runtime.SendKind) { m.count(i, m.sends, sendLabel(k)) },
 		Acquired: m.acquired,
 		Released: m.instances.release,
 	}

@@ -6,8 +6,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/build"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	"github.com/sandboxd/sandboxd/internal/metrics"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
@@ -23,6 +25,8 @@ type tally struct {
 	violations map[string]float64 // by tool, hint and operation
 	denials    map[string]float64 // by tool and capability
 	conflicts  map[string]float64 // by tool
+	replays    map[string]float64 // by tool and verdict
+	sends      map[string]float64 // by tool and kind
 	committed  float64
 }
 
@@ -30,6 +34,7 @@ func newTally() *tally {
 	return &tally{
 		ids: map[string]bool{}, calls: map[string]float64{}, byTool: map[string]float64{},
 		violations: map[string]float64{}, denials: map[string]float64{}, conflicts: map[string]float64{},
+		replays: map[string]float64{}, sends: map[string]float64{},
 	}
 }
 
@@ -46,6 +51,11 @@ func (y *tally) add(name string, r *runtime.Result) {
 	for _, v := range r.All {
 		y.violations[name+" "+v.Hint.String()+" "+string(v.Operation)]++
 	}
+	for _, e := range r.Effects {
+		if e.Verb == capabilities.Send && r.Committed {
+			y.sends[name+" "+string(e.Kind)]++
+		}
+	}
 	for _, d := range r.Denials {
 		y.denials[name+" "+string(d.Capability)]++
 	}
@@ -57,6 +67,14 @@ func (y *tally) conflicted(i runtime.CallInfo) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.conflicts[served(i.Package, i.Tool)]++
+}
+
+// replayed counts a second run, of which callers are told only where it showed
+// something.
+func (y *tally) replayed(i runtime.CallInfo, v runtime.Replay) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.replays[served(i.Package, i.Tool)+" "+string(v)]++
 }
 
 // stage is an engine with bundled packages whose metrics are served.
@@ -92,7 +110,8 @@ func newStage(t *testing.T, names ...string) *stage {
 	}
 	engine, err := runtime.New(t.Context(), runtime.Options{
 		State:    filepath.Join(dir, "state"),
-		Observer: runtime.Tee(s.metrics.Observer(), runtime.Observer{Conflict: s.seen.conflicted}),
+		Observer: runtime.Tee(s.metrics.Observer(), runtime.Observer{Conflict: s.seen.conflicted, Replayed: s.seen.replayed}),
+		Store:    memstore.New(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +130,9 @@ func newStage(t *testing.T, names ...string) *stage {
 		if err := guests.Seed(name, "data", folder); err != nil {
 			t.Fatal(err)
 		}
-		p, err := engine.Load(t.Context(), src, runtime.Binding{Folders: map[string]string{"data": folder}})
+		p, err := engine.Load(t.Context(), src, runtime.Binding{
+			Folders: map[string]string{"data": folder}, Outbox: []string{"mail.example.com"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

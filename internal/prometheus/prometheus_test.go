@@ -26,7 +26,7 @@ func TestScrape(t *testing.T) {
 	if *prometheusPath == "" {
 		t.Skip("-prometheus names no program (Debian: apt-get install prometheus)")
 	}
-	s := newStage(t, "notes", "liars", "honest")
+	s := newStage(t, "notes", "liars", "honest", "search-index")
 	native := start(t, s.target, "native-histograms", "exemplar-storage")
 	classic := start(t, s.target, "exemplar-storage")
 	for _, p := range []*server{native, classic} {
@@ -34,8 +34,8 @@ func TestScrape(t *testing.T) {
 	}
 	seen := s.seen
 	s.load(t, rounds)
-	if len(seen.violations) < 10 || len(seen.denials) == 0 {
-		t.Fatalf("the load has %d kinds of violations and %d of denials", len(seen.violations), len(seen.denials))
+	if len(seen.violations) < 10 || len(seen.denials) == 0 || len(seen.replays) < 2 || len(seen.sends) == 0 {
+		t.Fatalf("the load has %d kinds of violations, %d of denials, %d of second runs and %d of sends", len(seen.violations), len(seen.denials), len(seen.replays), len(seen.sends))
 	}
 	for name, p := range map[string]*server{"native": native, "classic": classic} {
 		t.Run(name, func(t *testing.T) {
@@ -67,13 +67,18 @@ func compare(t *testing.T, p *server, seen *tally) {
 	hold(t, p.by(t, `sandboxd_violations_total`, "tool", "hint", "operation"), seen.violations)
 	hold(t, p.by(t, `sandboxd_denials_total`, "tool", "capability"), seen.denials)
 	hold(t, p.by(t, `sandboxd_commit_conflicts_total > 0`, "tool"), seen.conflicts)
+	hold(t, p.by(t, `sandboxd_replays_total`, "tool", "verdict"), seen.replays)
+	hold(t, p.by(t, `sandboxd_sends_total`, "tool", "kind"), seen.sends)
 	hold(t, p.by(t, `sandboxd_calls_in_flight`), map[string]float64{"": 0})
-	hold(t, p.by(t, `sandboxd_instances`, "package"), map[string]float64{"notes": 0, "liars": 0, "honest": 0})
+	hold(t, p.by(t, `sandboxd_instances`, "package"), map[string]float64{"notes": 0, "liars": 0, "honest": 0, "search-index": 0})
 	// Each run has an instance, and a run that met a conflict is run again but
-	// for the last one.
+	// for the last one. A second run has an instance, too, and so has a third.
 	const count = `sum(histogram_count(%[1]s)) or sum(%[1]s_count)`
 	runs := `sum(sandboxd_calls_total) + sum(sandboxd_commit_conflicts_total) - (sum(sandboxd_calls_total{outcome="conflict"}) or vector(0))`
-	hold(t, p.by(t, fmt.Sprintf(count, `sandboxd_instance_reset_seconds`)), p.by(t, runs))
+	instances, first, again := p.by(t, fmt.Sprintf(count, `sandboxd_instance_reset_seconds`))[""], p.by(t, runs)[""], p.by(t, `sum(sandboxd_replays_total)`)[""]
+	if instances < first+again || instances > first+2*again {
+		t.Errorf("%v instances for %v runs and %v that were run again", instances, first, again)
+	}
 	if got := p.by(t, fmt.Sprintf(count, `sandboxd_commit_seconds`)); got[""] < seen.committed || seen.committed == 0 {
 		t.Errorf("%v commits, calls that were committed: %v", got, seen.committed)
 	}
@@ -123,6 +128,7 @@ func exemplars(t *testing.T, p *server, seen *tally) {
 var alerting = map[string]bool{
 	"SandboxdViolation": true, "SandboxdDown": false, "SandboxdHostError": false,
 	"SandboxdPackageLoad": false, "SandboxdPackageNotServed": false, "SandboxdReloadFailed": false, "SandboxdAuditRecordsLost": false,
+	"SandboxdOutboxStuck": false, "SandboxdOutboxGivenUp": false,
 }
 
 // alerts runs each rule's expression, and sees the one fire that should.

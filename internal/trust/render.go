@@ -92,15 +92,9 @@ func nameLines(kind string, names []string) []string {
 }
 
 func relaxationLines(r tool.Relaxations) []string {
-	ls := nameLines("volatile", r.Volatile)
-	for _, h := range r.History {
-		ls = append(ls, term.Line("history of "+h.Of+" under "+h.Under))
-	}
-	for _, t := range r.Transitions {
-		ls = append(ls, term.Line(fmt.Sprintf("transition at %s from %q to %q", t.At, t.From, t.To)))
-	}
-	if r.Recoverable > 0 {
-		ls = append(ls, "recoverable "+r.Recoverable.String())
+	ls := r.Lines()
+	for i, l := range ls {
+		ls[i] = term.Line(l)
 	}
 	return ls
 }

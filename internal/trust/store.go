@@ -57,6 +57,16 @@ func (s *Store) Precheck(c Candidate, o Options) error {
 	return nil
 }
 
+// Granted returns what was granted to a package as it is: nothing where it is not
+// approved, or has changed.
+func (s *Store) Granted(c Candidate) Grants {
+	r, err := s.judge(c, false)
+	if err != nil {
+		return Grants{}
+	}
+	return r.Granted
+}
+
 // Admit judges a package whose tools are known, and records it on first use. It
 // returns the record in force and whether this call wrote it: of several
 // processes that admit a package at once, one gets true. A package that has
