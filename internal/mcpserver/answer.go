@@ -21,11 +21,12 @@ func (s *Server) answer(tool, version string, r *runtime.Result) (*mcp.CallToolR
 		if c, ok := errors.AsType[*runtime.CapabilityError](r.Err); ok {
 			return nil, missingCapability(reason(r), c)
 		}
-		if !errors.Is(r.Err, runtime.ErrArguments) {
+		if !errors.Is(r.Err, runtime.ErrArguments) && !errors.Is(r.Err, runtime.ErrIdempotencyKey) {
 			return nil, refusal(reason(r))
 		}
-		// What is wrong with its arguments is for the model to read and mend, and
-		// clients hand it results, not errors of the protocol (SEP-1303).
+		// What is wrong with its arguments, alone or under its key, is for the model to
+		// read and mend, and clients hand it results, not errors of the protocol
+		// (SEP-1303).
 	case runtime.HostError:
 		s.log.Error("call ended in a fault of the host", "tool", tool, "call", r.CallID, "error", r.Err)
 		return nil, hostFault(partly(r))
@@ -71,11 +72,14 @@ type callMeta struct {
 	ID        string                `json:"id"`
 	Effects   []capabilities.Effect `json:"effects"`
 	Committed bool                  `json:"committed"`
+	// Remembered is set where all of this is the first call's under the same
+	// idempotency key, and nothing was done now.
+	Remembered bool `json:"remembered,omitempty"`
 }
 
 // annotate adds the project's keys to the result's _meta.
 func annotate(res *mcp.CallToolResult, r *runtime.Result) error {
-	c := callMeta{ID: r.CallID, Effects: r.Effects, Committed: r.Committed}
+	c := callMeta{ID: r.CallID, Effects: r.Effects, Committed: r.Committed, Remembered: r.Remembered}
 	if c.Effects == nil {
 		c.Effects = []capabilities.Effect{}
 	}

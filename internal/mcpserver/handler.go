@@ -35,6 +35,15 @@ func (s *Server) handler(name string) mcp.ToolHandler {
 		}
 		ctx, release := s.track(ctx, s.flights.find(c.flight))
 		defer release()
+		if e.own != nil {
+			return s.serveOwn(ctx, e.own, hostCall{
+				principal: c.principal, arguments: arguments(req), trace: traceOf(req), declared: declared(req, c),
+			})
+		}
+		key, err := idempotencyKey(req)
+		if err != nil {
+			return nil, refusal(err.Error())
+		}
 		n := newNotes(ctx, req, name, s.log)
 		defer n.close()
 		r := s.call(ctx, e, runtime.Request{
@@ -44,6 +53,7 @@ func (s *Server) handler(name string) mcp.ToolHandler {
 			Notify:    n.notify(),
 
 			ClientCapabilities: declared(req, c),
+			IdempotencyKey:     key,
 		})
 		if r == nil {
 			s.log.Error("call without a result", "tool", name)
@@ -68,6 +78,24 @@ func (s *Server) call(ctx context.Context, e *entry, r runtime.Request) *runtime
 		}
 		e = next
 	}
+}
+
+// idempotencyKey returns the key that the client's program gives the call in
+// _meta, empty where it gives none. One that is none is the program's mistake, not
+// the model's: an error of the protocol.
+func idempotencyKey(req *mcp.CallToolRequest) (string, error) {
+	if req.Params == nil {
+		return "", nil
+	}
+	v, there := req.Params.Meta[metaKey]
+	if !there {
+		return "", nil
+	}
+	key, ok := v.(string)
+	if !ok || key == "" || len(key) > runtime.MaxIdempotencyKey {
+		return "", fmt.Errorf("_meta %s: not a text of 1 to %d bytes", metaKey, runtime.MaxIdempotencyKey)
+	}
+	return key, nil
 }
 
 // arguments returns a copy: the engine may hold it past the request.

@@ -19,13 +19,15 @@ const (
 	metaEnforcement = runtime.MetaPrefix + "enforcement"
 	metaCall        = runtime.MetaPrefix + "call"
 	metaViolation   = runtime.MetaPrefix + "violation"
+	metaKey         = runtime.MetaPrefix + "idempotencyKey" // of a request
 )
 
-// entry is one tool as it is served.
+// entry is one tool as it is served: a package's, or the host's own.
 type entry struct {
 	name string // what clients call it
 	pkg  Package
 	tool *runtime.Tool
+	own  *hostTool // not nil: a tool of the host's own, and there is no package
 
 	listed *mcp.Tool // as tools/list carries it
 	wire   []byte    // its JSON
@@ -54,6 +56,9 @@ func entries(ps []Package) ([]*entry, error) {
 			if !tool.ValidToolName(e.name) {
 				return nil, fmt.Errorf("package %s: tool %q: name is not of letters, digits, _ . - and 1 to 128 long", p.Name(), e.name)
 			}
+			if tool.ReservedToolName(e.name) {
+				return nil, &ReservedError{Tool: e.name, Package: p.Name()}
+			}
 			seen[folded] = e
 			es = append(es, e)
 		}
@@ -76,6 +81,15 @@ func (e *CollisionError) Error() string {
 	return fmt.Sprintf("tool %s: packages %s and %s both have it; %s", e.Tool, e.Packages[0], e.Packages[1], mend)
 }
 
+// ReservedError is a package's tool that clients would take for one of the host's
+// own.
+type ReservedError struct{ Tool, Package string }
+
+// Error names the tool, the package and the mend.
+func (e *ReservedError) Error() string {
+	return fmt.Sprintf("tool %s: package %s has it, and names that begin with sandboxd_ are kept for the host's own tools; rename it in its tool.yaml, or give the package another name with `as:` in the configuration", e.Tool, e.Package)
+}
+
 // enforcement is what _meta says about a tool.
 type enforcement struct {
 	Mode         string                 `json:"mode"`
@@ -83,6 +97,7 @@ type enforcement struct {
 	Effective    capabilities.Effective `json:"effective"`
 	Enforced     capabilities.Effective `json:"enforced"`
 	Relaxations  []string               `json:"relaxations"`
+	Policy       runtime.Policy         `json:"policy"`
 	Grants       grants                 `json:"grants"`
 	ModuleDigest string                 `json:"moduleDigest"`
 	PolicyDigest string                 `json:"policyDigest"`
@@ -93,6 +108,8 @@ type enforcement struct {
 // grants is what a call of the tool is given.
 type grants struct {
 	Volumes        []capabilities.VolumeGrant `json:"volumes"`
+	KV             capabilities.Access        `json:"kv,omitempty"`
+	Outbox         []string                   `json:"outbox,omitempty"` // hosts
 	OptionalWrites []string                   `json:"optionalWrites,omitempty"`
 }
 
@@ -104,9 +121,12 @@ func (e *entry) enforcement() (enforcement, error) {
 		Declared:    e.tool.Definition.Claim,
 		Effective:   e.tool.Effective,
 		Enforced:    e.tool.Listed,
-		Relaxations: []string{},
+		Relaxations: append([]string{}, e.tool.Policy.Relaxations...),
+		Policy:      e.tool.Policy,
 		Grants: grants{
 			Volumes:        append([]capabilities.VolumeGrant{}, e.tool.Grant.Volumes...),
+			KV:             e.tool.Grant.KV,
+			Outbox:         e.tool.Grant.Outbox,
 			OptionalWrites: e.tool.Grant.OptionalWrites,
 		},
 		ClientCapabilities: e.tool.Definition.ClientCapabilities,
@@ -127,6 +147,9 @@ func (e *entry) enforcement() (enforcement, error) {
 // listing returns the tool as tools/list carries it: all four hints, with the
 // values that are enforced.
 func (e *entry) listing() (*mcp.Tool, error) {
+	if e.own != nil {
+		return listed(e.name, e.own.definition, e.own.hints), nil
+	}
 	f, err := e.enforcement()
 	if err != nil {
 		return nil, err
@@ -135,10 +158,15 @@ func (e *entry) listing() (*mcp.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, l := e.tool.Definition, e.tool.Listed
+	t := listed(e.name, e.tool.Definition, e.tool.Listed)
+	t.Meta = mcp.Meta{metaEnforcement: json.RawMessage(meta)}
+	return t, nil
+}
+
+// listed returns a tool under a name and with its hints.
+func listed(name string, d tool.Definition, l capabilities.Effective) *mcp.Tool {
 	t := &mcp.Tool{
-		Meta:        mcp.Meta{metaEnforcement: json.RawMessage(meta)},
-		Name:        e.name,
+		Name:        name,
 		Title:       d.Title,
 		Description: d.Description,
 		InputSchema: d.InputSchema,
@@ -156,5 +184,5 @@ func (e *entry) listing() (*mcp.Tool, error) {
 	if len(d.OutputSchema) > 0 {
 		t.OutputSchema = d.OutputSchema
 	}
-	return t, nil
+	return t
 }

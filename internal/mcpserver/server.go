@@ -46,9 +46,13 @@ func Packages(ps ...*runtime.Package) []Package {
 
 // Options of a [Server].
 type Options struct {
-	Packages []Package    // none: an empty list of tools
-	Version  string       // what clients are told; empty: "devel"
-	Logger   *slog.Logger // nil: nothing is logged
+	Packages []Package // none: an empty list of tools
+	// HostTools are the host's own tools that are served besides, [ToolPreview] and
+	// so on; default: none. All but the first need Host.
+	HostTools []string
+	Host      Host
+	Version   string       // what clients are told; empty: "devel"
+	Logger    *slog.Logger // nil: nothing is logged
 }
 
 // Server answers MCP clients. Its list of tools is the same for every client.
@@ -56,6 +60,7 @@ type Options struct {
 type Server struct {
 	mcp     *mcp.Server
 	log     *slog.Logger
+	host    Host // nil: none
 	tools   toolSet
 	flights flights
 	// stopGrace is how long a client of a stream may take what is left for it when
@@ -79,6 +84,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		log:       o.Logger,
+		host:      o.Host,
 		stopGrace: 5 * time.Second,
 		cancels:   map[*context.CancelCauseFunc]struct{}{},
 		streams:   map[*context.CancelFunc]struct{}{},
@@ -94,7 +100,7 @@ func New(o Options) (*Server, error) {
 	})
 	s.mcp.AddReceivingMiddleware(s.tools.receiving)
 	s.mcp.AddSendingMiddleware(s.tools.sending)
-	if err := s.Replace(o.Packages); err != nil {
+	if err := s.Replace(o.Packages, o.HostTools...); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -24,22 +24,28 @@ type toolSet struct {
 	announced   map[mcp.Session]struct{} // were told of the last change
 }
 
-// Replace serves the tools of these packages from now on. On an error nothing
+// Replace serves the tools of these packages, and of the host's own those that are
+// named ([ToolPreview] and so on), from now on. On an error nothing
 // has changed. Calls that run are answered. Clients are told once that the list
 // changed, also where only a hint did; a tool whose listing stays the same is
 // left as it is, and its further calls go to the package that brings it now.
-func (s *Server) Replace(ps []Package) error {
+func (s *Server) Replace(ps []Package, hostTools ...string) error {
 	s.tools.replace.Lock()
 	defer s.tools.replace.Unlock()
 	es, err := entries(ps)
 	if err != nil {
 		return err
 	}
+	own, err := s.hostEntries(hostTools)
+	if err != nil {
+		return err
+	}
+	es = append(es, own...)
 	byName := make(map[string]*entry, len(es))
 	var changed []*entry
 	for _, e := range es {
 		if err := e.list(); err != nil {
-			return fmt.Errorf("package %s: tool %s: %w", e.pkg.Name(), e.tool.Definition.Name, err)
+			return fmt.Errorf("%s: %w", e.where(), err)
 		}
 		byName[e.name] = e
 		if old := s.tools.byName[e.name]; old == nil || !bytes.Equal(old.wire, e.wire) {
@@ -66,6 +72,14 @@ func (s *Server) Replace(ps []Package) error {
 	return nil
 }
 
+// where names the tool in an error.
+func (e *entry) where() string {
+	if e.own != nil {
+		return "tool " + e.name
+	}
+	return fmt.Sprintf("package %s: tool %s", e.pkg.Name(), e.tool.Definition.Name)
+}
+
 // Names returns the name that clients use, by package and the tool's name
 // there.
 func (s *Server) Names() map[string]map[string]string {
@@ -73,6 +87,9 @@ func (s *Server) Names() map[string]map[string]string {
 	defer s.tools.mu.RUnlock()
 	out := map[string]map[string]string{}
 	for name, e := range s.tools.byName {
+		if e.own != nil {
+			continue
+		}
 		p := e.pkg.Name()
 		if out[p] == nil {
 			out[p] = map[string]string{}
