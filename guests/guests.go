@@ -1,6 +1,6 @@
 // Package guests carries the sources of the bundled tool packages, so that an
 // installed program can build and run them with nothing but a Go toolchain.
-// Some of them are honest, some are not; each says which in its cases.json.
+// Some of them are honest, some are not; each says which in its demo.json.
 package guests
 
 import (
@@ -16,13 +16,13 @@ import (
 )
 
 //go:embed all:sdk all:wasi
-//go:embed all:notes all:search-index all:weather all:honest
-//go:embed all:liars all:escapes all:liars-init
+//go:embed all:notes all:search-index all:weather all:honest all:memory all:relaylink
+//go:embed all:liars all:escapes all:liars-init all:corpus
 var sources embed.FS
 
 // Names returns the names of the packages, honest ones first.
 func Names() []string {
-	return []string{"notes", "search-index", "weather", "honest", "liars", "escapes", "liars-init"}
+	return []string{"notes", "search-index", "weather", "honest", "memory", "relaylink", "liars", "escapes", "liars-init"}
 }
 
 // goMod makes the extracted tree the module that its import paths name.

@@ -29,7 +29,7 @@ func manifest(t *testing.T, name string) *tool.Manifest {
 
 func TestManifests(t *testing.T) {
 	abis := map[tool.ABI]bool{}
-	for _, name := range Names() {
+	for _, name := range append(Names(), "corpus") {
 		m := manifest(t, name)
 		abis[m.ABI] = true
 		if m.Name != name || m.Source == nil || m.Source.Language != "go" || m.Source.Dir != "." {
@@ -65,6 +65,12 @@ func TestCases(t *testing.T) {
 			if c.Honest != nil && (c.Outcome == "ok") != *c.Honest {
 				t.Errorf("%s %s: honest %v ends in %s", name, c.Tool, *c.Honest, c.Outcome)
 			}
+			if violation := c.Outcome == "violation"; !violation && c.Phase+c.Object != "" {
+				t.Errorf("%s %s: phase %q, object %q of no violation", name, c.Tool, c.Phase, c.Object)
+			}
+			if !slices.Contains([]string{"", "operation", "commit", "replay"}, c.Phase) {
+				t.Errorf("%s %s: phase %q", name, c.Tool, c.Phase)
+			}
 			var args map[string]any
 			if err := json.Unmarshal(c.Arguments, &args); err != nil {
 				t.Errorf("%s %s: %v", name, c.Tool, err)
@@ -81,25 +87,65 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Every liar breaks exactly one claim that it makes.
+// Every liar breaks one claim that it makes, always the same one, and it claims
+// that much: to be caught at the operation a tool is read-only, in the commit
+// additive, in the replay idempotent.
 func TestLiarsClaim(t *testing.T) {
-	lies := map[string]int{}
+	lies := map[string][]Case{}
 	cases, err := Cases("liars")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
 		if c.Honest != nil && !*c.Honest {
-			lies[c.Tool]++
+			lies[c.Tool] = append(lies[c.Tool], c)
 		}
 	}
+	senders := []string{"open_letter", "forward_log", "remind"} // which may send, and do so
 	tools := manifest(t, "liars").Tools
-	if len(tools) < 24 {
-		t.Errorf("%d liars, want at least 24", len(tools))
+	if len(tools) < 30 {
+		t.Errorf("%d liars, want at least 30", len(tools))
 	}
 	for _, d := range tools {
-		if e := d.Claim.Effective(); !e.ReadOnly || e.OpenWorld || lies[d.Name] != 1 {
-			t.Errorf("%s: claims %+v, lies in %d cases", d.Name, d.Claim, lies[d.Name])
+		if len(lies[d.Name]) == 0 {
+			t.Errorf("%s: lies in no case", d.Name)
+		}
+		e := d.Claim.Effective()
+		for _, c := range lies[d.Name] {
+			ok := !e.OpenWorld || slices.Contains(senders, d.Name)
+			switch c.Hint + " " + c.Phase {
+			case "readOnlyHint ", "readOnlyHint operation", "openWorldHint ":
+				ok = ok && e.ReadOnly
+			case "openWorldHint operation":
+				ok = !e.OpenWorld
+			case "destructiveHint commit":
+				ok = ok && !e.ReadOnly && !e.Destructive && !e.Idempotent
+			case "idempotentHint replay":
+				ok = ok && !e.ReadOnly && e.Destructive && e.Idempotent
+			default:
+				ok = false
+			}
+			if !ok {
+				t.Errorf("%s: breaks %s in phase %q and claims %+v", d.Name, c.Hint, c.Phase, d.Claim)
+			}
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for _, c := range []struct {
+		object, named string
+		want          bool
+	}{
+		{"/data/a", "/data/a", true},
+		{"/data/a#/0", "/data/a", true},
+		{"/data/a#/0/tags", "/data/a#/0", true},
+		{"/data/a#/01", "/data/a#/0", false},
+		{"/data/ab", "/data/a", false},
+		{"/data", "/data/a", false},
+	} {
+		if got := Within(c.object, c.named); got != c.want {
+			t.Errorf("%q in %q: %t", c.object, c.named, got)
 		}
 	}
 }
@@ -112,7 +158,7 @@ func TestExtractBuilds(t *testing.T) {
 		}
 	}
 	for _, name := range Names() {
-		for _, file := range []string{"main.go", "tool.yaml", "cases.json"} {
+		for _, file := range []string{"main.go", "tool.yaml", "demo.json"} {
 			if _, err := os.Stat(filepath.Join(dir, "guests", name, file)); err != nil {
 				t.Error(err)
 			}
@@ -166,5 +212,17 @@ func TestSeed(t *testing.T) {
 	}
 	if err := Seed("liars", "none", filepath.Join(dir, "none")); err != nil {
 		t.Errorf("a volume without content: %v", err)
+	}
+}
+
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(Names(), "corpus") {
+		if !strings.Contains(string(text), "| ["+name+"]("+name+") | ") {
+			t.Errorf("README.md does not say what package %s is", name)
+		}
 	}
 }

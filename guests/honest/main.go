@@ -1,6 +1,6 @@
 // Command honest offers tools that keep what they declare although they look
-// as if they did not: they write to scratch, ask for more than they need, or
-// try what can have no effect.
+// as if they did not: they write to scratch, ask for more than they need, try what
+// can have no effect, write again what is there.
 package main
 
 import (

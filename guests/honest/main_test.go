@@ -1,12 +1,18 @@
+//go:build !wasip1
+
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandboxd/sandboxd/guests/internal/guesttest"
+	"github.com/sandboxd/sandboxd/guests/sdk/kv"
 )
 
 // seed lays out the volume of one test.
@@ -73,6 +79,70 @@ func TestWriters(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, b, err, want)
 		}
 	}
+}
+
+func TestRepeats(t *testing.T) {
+	seed(t)
+	kv.Reset()
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"write_file", `{"page":"home","text":"a"}`, "Written."},
+		{"create_directory", `{"folder":"drafts"}`, "It is there."},
+		{"upsert_contact", `{"name":"Ada","phone":"1"}`, "Saved."},
+		{"daily_digest", `{"topic":"plums"}`, "Added."},
+	} {
+		if got := guesttest.Text(t, c.tool, c.arguments); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.tool, got, c.want)
+		}
+		before := contents(t) + keys(t)
+		guesttest.Text(t, c.tool, c.arguments)
+		if after := contents(t) + keys(t); after != before {
+			t.Errorf("%s: a second call changed\n%s\nto\n%s", c.tool, before, after)
+		}
+	}
+}
+
+// After a day the digest takes the same topic again.
+func TestDigestForgets(t *testing.T) {
+	seed(t)
+	kv.Reset()
+	guesttest.Text(t, "daily_digest", `{"topic":"plums"}`)
+	long := time.Now().Add(-25 * time.Hour).UTC().Format(time.RFC3339)
+	if err := kv.Put("digest/plums", []byte(long)); err != nil {
+		t.Fatal(err)
+	}
+	guesttest.Text(t, "daily_digest", `{"topic":"plums"}`)
+	if b, err := os.ReadFile(in("digest.txt")); err != nil || string(b) != "plums\nplums\n" {
+		t.Errorf("digest %q, %v", b, err)
+	}
+}
+
+func TestAdders(t *testing.T) {
+	kv.Reset()
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"count_page", `{"page":"home"}`, "1 visits."},
+		{"count_page", `{"page":"home"}`, "2 visits."},
+		{"log_event", `{"event":"opened"}`, "Added."},
+		{"log_event", `{"event":"closed"}`, "Added."},
+		{"show_visits", `{}`, "home: 2\n"},
+	} {
+		if got := guesttest.Text(t, c.tool, c.arguments); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.tool, got, c.want)
+		}
+	}
+	list, err := kv.Scan("journal/", "journal0", 0)
+	if err != nil || len(list) == 0 || !strings.HasSuffix(string(list[len(list)-1].Value), "closed\n") {
+		t.Errorf("journal %v, %v", list, err)
+	}
+}
+
+// keys returns all keys with their values.
+func keys(t *testing.T) string {
+	t.Helper()
+	list, err := kv.Scan("", "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%q", list)
 }
 
 // contents returns names and texts of all files of the volume.

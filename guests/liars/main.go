@@ -21,6 +21,19 @@ func reader[In any](name, description string, h func(*sdk.Call, In) (string, err
 	return sdk.Tool(name, h, sdk.Description(description), sdk.ReadOnly(true), sdk.OpenWorld(false))
 }
 
+// adder declares a tool that claims to add and to lose nothing.
+func adder[In any](name, description string, h func(*sdk.Call, In) (string, error)) sdk.Definition {
+	return sdk.Tool(name, h, sdk.Description(description),
+		sdk.ReadOnly(false), sdk.Destructive(false), sdk.Idempotent(false), sdk.OpenWorld(false))
+}
+
+// repeater declares a tool that claims to change nothing further when it is
+// called again.
+func repeater[In any](name, description string, h func(*sdk.Call, In) (string, error)) sdk.Definition {
+	return sdk.Tool(name, h, sdk.Description(description),
+		sdk.ReadOnly(false), sdk.Destructive(true), sdk.Idempotent(true), sdk.OpenWorld(false))
+}
+
 type none struct{}
 
 // open opens a file of the volume the way the host sees it.

@@ -4,11 +4,14 @@
 package main
 
 import (
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/sandboxd/sandboxd/guests/sdk"
+	"github.com/sandboxd/sandboxd/guests/sdk/outbox"
 )
 
 func init() {
@@ -153,12 +156,28 @@ func purgeTenant(_ *sdk.Call, in tenantInput) (string, error) {
 }
 
 type invoiceInput struct {
-	To      string `json:"to" description:"an e-mail address"`
-	Invoice string `json:"invoice" description:"the invoice's number"`
+	To      string `json:"to" description:"an e-mail address" minLength:"1"`
+	Invoice string `json:"invoice" description:"the invoice's number" minLength:"1"`
 }
 
-// sendInvoiceEmail has nothing to send with: an e-mail cannot be taken back, so
-// it needs an outbox, which releases what a call leaves in it after the commit.
+// mailHost is who delivers e-mail.
+const mailHost = "mail.example.com"
+
+// sendInvoiceEmail hands the e-mail to the outbox, which releases it after the
+// commit: it cannot be taken back. The key names the invoice and who gets it, so
+// that one is not sent twice to one address, in whatever call.
 func sendInvoiceEmail(_ *sdk.Call, in invoiceInput) (string, error) {
-	return "", errors.New("no outbox is granted: invoice " + in.Invoice + " was not sent to " + in.To)
+	body, err := json.Marshal(map[string]string{"to": in.To, "subject": "Invoice " + in.Invoice})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(body)
+	err = outbox.Send(outbox.Message{
+		Host: mailHost, Method: "POST", Path: "/v1/messages", ContentType: "application/json", Body: body,
+		Key: "invoice-" + hex.EncodeToString(sum[:]),
+	})
+	if err != nil {
+		return "", fmt.Errorf("invoice %s to %s: %w", in.Invoice, in.To, err)
+	}
+	return fmt.Sprintf("Invoice %s is on its way to %s.", in.Invoice, in.To), nil
 }

@@ -1,10 +1,14 @@
+//go:build !wasip1
+
 package main
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/sandboxd/sandboxd/guests/internal/guesttest"
+	"github.com/sandboxd/sandboxd/guests/sdk/outbox"
 )
 
 func TestTools(t *testing.T) {
@@ -27,11 +31,36 @@ func TestTools(t *testing.T) {
 		{"wipe_index", `{"index":"manuals"}`, "index manuals: already rebuilding", true},
 		{"purge_tenant", `{"tenant":"acme"}`, "Purged 2 indexes.", false},
 		{"purge_tenant", `{"tenant":"acme"}`, "Purged 0 indexes.", false},
-		{"send_invoice_email", `{"to":"a@example.com","invoice":"1"}`, "no outbox is granted: invoice 1 was not sent to a@example.com", true},
+		{"send_invoice_email", `{"to":"a@example.com","invoice":"1"}`, "Invoice 1 is on its way to a@example.com.", false},
 	} {
 		if r := guesttest.Call(t, c.tool, c.arguments); r.Text != c.want || r.IsError != c.isError {
 			t.Errorf("%s %s: got %q, error %v; want %q, %v", c.tool, c.arguments, r.Text, r.IsError, c.want, c.isError)
 		}
+	}
+}
+
+// Each invoice goes to each address once, whatever calls ask for it.
+func TestInvoices(t *testing.T) {
+	outbox.Reset()
+	for _, arguments := range []string{
+		`{"to":"a@example.com","invoice":"1"}`, `{"to":"a@example.com","invoice":"1"}`,
+		`{"to":"a@example.com","invoice":"2"}`, `{"to":"b@example.com","invoice":"1"}`,
+	} {
+		guesttest.Text(t, "send_invoice_email", arguments)
+	}
+	var bodies []string
+	for _, m := range outbox.Sent() {
+		if m.Host != "mail.example.com" || m.Method != "POST" || m.Path != "/v1/messages" {
+			t.Errorf("sent %+v", m)
+		}
+		bodies = append(bodies, string(m.Body))
+	}
+	want := []string{
+		`{"subject":"Invoice 1","to":"a@example.com"}`, `{"subject":"Invoice 2","to":"a@example.com"}`,
+		`{"subject":"Invoice 1","to":"b@example.com"}`,
+	}
+	if !slices.Equal(bodies, want) {
+		t.Errorf("sent %q", bodies)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
 	"github.com/sandboxd/sandboxd/runtime"
@@ -42,7 +43,7 @@ func (s *stage) runCase(ctx context.Context, client *mcpserver.Client, p *runtim
 		return nil, fmt.Errorf("cases: tool %s: the package has no such tool", c.Tool)
 	}
 	r.claim = t.Definition.Claim
-	before, err := takeSnapshot(s.host)
+	before, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (s *stage) runCase(ctx context.Context, client *mcpserver.Client, p *runtim
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	after, err := takeSnapshot(s.host)
+	after, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +60,12 @@ func (s *stage) runCase(ctx context.Context, client *mcpserver.Client, p *runtim
 		return nil, fmt.Errorf("call of %s: %w", c.Tool, callErr)
 	}
 	r.Outcome, r.callID, r.detail = result.Outcome, result.CallID, detail(result)
+	r.violation, r.replay = result.Violation, result.Replay
 	r.changes = before.diff(after)
 	r.LeftBehind = len(r.changes) > 0
 	r.judge(c)
+	r.judgeSeen(c)
+	r.judgeSent(result)
 	r.judgeReply(c, reply, callErr)
 	return r, nil
 }
@@ -90,6 +94,41 @@ func (r *Result) judge(c guests.Case) {
 	}
 }
 
+// judgeSeen holds what the engine saw against the case: when the claim was broken
+// and by what, and what is labelled.
+func (r *Result) judgeSeen(c guests.Case) {
+	if v := r.violation; v != nil {
+		if c.Phase != "" && string(v.Phase) != c.Phase {
+			r.wrong = append(r.wrong, fmt.Sprintf("should break its claim in the phase %s, broke it in %s", c.Phase, v.Phase))
+		}
+		if c.Object != "" && !guests.Within(v.Object, c.Object) {
+			r.wrong = append(r.wrong, fmt.Sprintf("should break its claim by %s, broke it by %s", c.Object, v.Object))
+		}
+	}
+	if late := r.replay == runtime.TimeDependent; late != (c.Label == string(runtime.TimeDependent)) {
+		r.wrong = append(r.wrong, fmt.Sprintf("should be labelled %q, its second run is %q", c.Label, r.replay))
+	}
+}
+
+// judgeSent holds the messages that a call says it sent against those that are
+// new in the store.
+func (r *Result) judgeSent(result *runtime.Result) {
+	said, queued := 0, 0
+	for _, e := range result.Effects {
+		if result.Committed && e.Verb == capabilities.Send {
+			said++
+		}
+	}
+	for _, c := range r.changes {
+		if isMessage(c) {
+			queued++
+		}
+	}
+	if said != queued {
+		r.wrong = append(r.wrong, fmt.Sprintf("says that it sent %d messages, queued are %d", said, queued))
+	}
+}
+
 // judgeReply holds what the client saw against what the engine says.
 func (r *Result) judgeReply(c guests.Case, reply *mcpserver.Reply, err error) {
 	if err != nil {
@@ -109,18 +148,22 @@ func (r *Result) judgeReply(c guests.Case, reply *mcpserver.Reply, err error) {
 	v := reply.Violation
 	if (v != nil) != (r.Outcome == runtime.Violation) {
 		r.wrong = append(r.wrong, "client and engine do not agree on the violation")
+	} else if v != nil && r.violation != nil && (v.Object != r.violation.Object || v.Phase != r.violation.Phase) {
+		r.wrong = append(r.wrong, "client and engine do not agree on what broke the claim")
 	} else if v != nil && c.Hint != "" && v.Hint.String() != c.Hint {
 		r.wrong = append(r.wrong, fmt.Sprintf("should break %s, broke %s", c.Hint, v.Hint))
 	}
 }
 
-// detail says what was stopped, or what was refused while the call went on.
+// detail says what was refused while the call went on, or what it is labelled.
 func detail(r *runtime.Result) string {
-	if r.Violation != nil {
-		return string(r.Violation.Operation)
-	}
-	if len(r.Denials) > 0 {
+	switch {
+	case r.Violation != nil:
+		return ""
+	case len(r.Denials) > 0:
 		return string(r.Denials[0].Errno)
+	case r.Replay == runtime.TimeDependent:
+		return string(r.Replay)
 	}
 	return ""
 }

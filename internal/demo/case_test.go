@@ -49,3 +49,46 @@ func TestJudge(t *testing.T) {
 		t.Error("an outcome that was not expected passes")
 	}
 }
+
+// A claim that is broken in another way than the case says, a label that is not
+// given, and messages that are not those that the call says it sent, are told.
+func TestJudgeSeen(t *testing.T) {
+	lost := &capabilities.Violation{Hint: capabilities.DestructiveHint, Operation: capabilities.OpCommit, Object: "/data/a#/0/x", Phase: capabilities.PhaseCommit}
+	for name, c := range map[string]struct {
+		r  Result
+		c  guests.Case
+		ok bool
+	}{
+		"any":                {Result{violation: lost}, guests.Case{}, true},
+		"as it says":         {Result{violation: lost}, guests.Case{Phase: "commit", Object: "/data/a#/0"}, true},
+		"another phase":      {Result{violation: lost}, guests.Case{Phase: "replay"}, false},
+		"another object":     {Result{violation: lost}, guests.Case{Object: "/data/a#/1"}, false},
+		"label":              {Result{replay: runtime.TimeDependent}, guests.Case{Label: "time-dependent"}, true},
+		"label not given":    {Result{replay: runtime.Idempotent}, guests.Case{Label: "time-dependent"}, false},
+		"label not foreseen": {Result{replay: runtime.TimeDependent}, guests.Case{}, false},
+	} {
+		if c.r.judgeSeen(c.c); c.r.OK() != c.ok {
+			t.Errorf("%s: ok %t, %v", name, c.r.OK(), c.r.wrong)
+		}
+	}
+	send := []capabilities.Effect{{Verb: capabilities.Send, Kind: capabilities.KindOutbox}}
+	message := []string{"+p/data/a", "+p" + messageTo + "h k"}
+	for name, c := range map[string]struct {
+		changes   []string
+		effects   []capabilities.Effect
+		committed bool
+		ok        bool
+	}{
+		"none":                {nil, nil, true, true},
+		"queued":              {message, send, true, true},
+		"said and not queued": {nil, send, true, false},
+		"queued and not said": {message, nil, true, false},
+		"of a dropped call":   {message, send, false, false},
+		"dropped":             {nil, send, false, true},
+	} {
+		r := Result{changes: c.changes}
+		if r.judgeSent(&runtime.Result{Effects: c.effects, Committed: c.committed}); r.OK() != c.ok {
+			t.Errorf("%s: ok %t, %v", name, r.OK(), r.wrong)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // Package demo shows what sandboxd is for: it builds the bundled tool packages,
 // honest ones and lying ones, serves them over MCP, calls them with a real MCP
-// client, and compares what is on disk before and after each call.
+// client, and compares files, keys and messages before and after each call.
 package demo
 
 import (
@@ -41,14 +41,16 @@ type Result struct {
 	Honest     *bool           `json:"honest"` // nil where no claim is on trial
 	Attempted  string          `json:"attempted"`
 	Outcome    runtime.Outcome `json:"outcome"`
-	LeftBehind bool            `json:"left_behind"` // the disk differs from before the call
+	LeftBehind bool            `json:"left_behind"` // files, keys or messages differ from before the call
 
-	claim   capabilities.Claim
-	detail  string   // the operation that was stopped, or how it was refused
-	changes []string // what differs on disk
-	wrong   []string // why it did not end as it should
-	callID  string
-	told    string // the text that the client got
+	claim     capabilities.Claim
+	violation *capabilities.Violation
+	replay    runtime.Replay
+	detail    string   // how something was refused while the call went on, or its label
+	changes   []string // what differs
+	wrong     []string // why it did not end as it should
+	callID    string
+	told      string // the text that the client got
 }
 
 // OK reports whether the case ended as it should.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all guests")
 	}
-	cache := t.TempDir()
+	cache := demo.SharedCache
 	var lines bytes.Buffer
 	sum, err := demo.Run(t.Context(), demo.Options{Out: &lines, JSON: true, Cache: cache})
 	if err != nil || sum.Wrong != 0 || sum.Cases < 30 || sum.Passed == 0 || sum.Stopped == 0 || sum.Held == 0 {
@@ -28,8 +29,17 @@ func TestDemo(t *testing.T) {
 	if n := strings.Count(lines.String(), "\n"); n != sum.Cases {
 		t.Errorf("%d lines of %d cases", n, sum.Cases)
 	}
+	tried := map[string]bool{}
 	for line := range strings.Lines(lines.String()) {
-		checkLine(t, line)
+		tried[checkLine(t, line)] = true
+	}
+	// Each hint is kept by some and broken by others.
+	for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+		for _, honest := range []string{"true", "false"} {
+			if !tried[hint+" "+honest] {
+				t.Errorf("no case of %s that is honest: %s", hint, honest)
+			}
+		}
 	}
 	var table bytes.Buffer
 	again, err := demo.Run(t.Context(), demo.Options{Out: &table, Cache: cache})
@@ -41,7 +51,12 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"Honest tools", "Lying tools", "Escapes", "declares", "on disk", "The client was told:", "The log says:", `"type":"violation"`, "nothing left behind"} {
+	for _, want := range []string{
+		"readOnlyHint: who", "destructiveHint: who", "idempotentHint: who", "openWorldHint: who", "Escapes", "declares", "left behind",
+		"stopped: create of /data/", "stopped: at commit, /data/notes.json#/0/pinned: ", "stopped: at replay, /data/checked.txt: ",
+		"stopped: send of mail.example.com", "ok (time-dependent)", "+message to mail.ex",
+		"The client was told of open_journal: ", "The log says of ", `"type":"violation"`, "nothing left behind",
+	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in the table:\n%s", want, table.String())
 		}
@@ -55,7 +70,7 @@ func TestDemoClearsAway(t *testing.T) {
 	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	_, err := demo.Run(t.Context(), demo.Options{Out: gone{}, JSON: true, Cache: t.TempDir()})
+	_, err := demo.Run(t.Context(), demo.Options{Out: gone{}, JSON: true, Cache: demo.SharedCache})
 	if !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("%v", err)
 	}
@@ -78,8 +93,9 @@ func TestDemoWithoutGo(t *testing.T) {
 	}
 }
 
-// checkLine holds a line of JSON against the contract's fields.
-func checkLine(t *testing.T, line string) {
+// checkLine holds a line of JSON against the contract's fields, and returns the
+// hint on trial and whether it is kept.
+func checkLine(t *testing.T, line string) string {
 	t.Helper()
 	var r map[string]any
 	if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -97,4 +113,5 @@ func checkLine(t *testing.T, line string) {
 	if r["honest"] == false && (r["outcome"] != "violation" || r["left_behind"] != false) {
 		t.Errorf("a lie that was not stopped: %s", line)
 	}
+	return fmt.Sprint(r["hint"], " ", r["honest"])
 }

@@ -3,14 +3,18 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/guests"
-	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/build"
+	"github.com/sandboxd/sandboxd/internal/config"
+	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
+	"github.com/sandboxd/sandboxd/internal/trust"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -22,25 +26,25 @@ var outside = map[string]string{
 	"etc/hostname": "what a path out of a volume could lead to\n",
 }
 
-// stage is where the cases run: an engine with its log, the packages' sources,
-// and for each package an outer folder that holds its volumes and files of the user.
+// stage is where the cases run: a host with its state, the packages' sources, and
+// for each package an outer folder that holds its volumes and files of the user.
 type stage struct {
-	state  string // folder of the log
+	state  string // folder of the host
 	source string // folder of the packages' sources
-	host   string // parent of the outer folders: what is compared
-	log    *audit.Log
-	engine *runtime.Engine
+	outer  string // parent of the outer folders: what is compared
+	host   *host.Host
+	store  store.Store // the host's, opened once more: what it holds is compared, too
 	build  tool.Builder
 	last   recorder
 }
 
-func newStage(ctx context.Context, dir string, o Options) (*stage, error) {
+func newStage(ctx context.Context, dir string, o Options) (_ *stage, err error) {
 	s := &stage{
 		state:  filepath.Join(dir, "state"),
 		source: filepath.Join(dir, "source"),
-		host:   filepath.Join(dir, "host"),
+		outer:  filepath.Join(dir, "host"),
 	}
-	if err := os.MkdirAll(s.host, 0o700); err != nil {
+	if err := os.MkdirAll(s.outer, 0o700); err != nil {
 		return nil, err
 	}
 	if err := guests.Extract(s.source); err != nil {
@@ -51,57 +55,61 @@ func newStage(ctx context.Context, dir string, o Options) (*stage, error) {
 		return nil, err
 	}
 	s.build = b.Func(ctx)
-	if s.log, err = audit.Open(s.state, audit.Options{}); err != nil {
-		return nil, err
-	}
-	s.engine, err = runtime.New(ctx, runtime.Options{
-		Cache:    compiled(o.Cache),
-		State:    s.state,
-		Observer: runtime.Tee(s.log.Observer(), s.last.observer(), o.Observer),
+	c := config.Default()
+	s.host, err = host.Open(ctx, host.Options{
+		State: s.state, Cache: o.Cache, Config: c,
+		Observer: runtime.Tee(s.last.observer(), o.Observer),
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.log.Close())
+		return nil, err
+	}
+	if s.store, err = host.OpenStore(ctx, s.state, c); err != nil {
+		return nil, errors.Join(err, s.host.Close(ctx))
 	}
 	return s, nil
 }
 
-func compiled(cache string) string {
-	if cache == "" {
-		return ""
-	}
-	return filepath.Join(cache, "compiled")
-}
-
 func (s *stage) close() error {
-	return errors.Join(s.engine.Close(context.Background()), s.log.Close())
+	return errors.Join(s.store.Close(), s.host.Close(context.Background()))
 }
 
 // runPackage builds, loads and serves one package and runs its cases, in their
 // order.
-func (s *stage) runPackage(ctx context.Context, name string) (_ []*Result, err error) {
+func (s *stage) runPackage(ctx context.Context, name string) ([]*Result, error) {
+	spec, err := Entry(s.source, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.run(ctx, name, spec)
+}
+
+// run is runPackage with what the operator gives the package.
+func (s *stage) run(ctx context.Context, name string, spec config.Package) (_ []*Result, err error) {
 	cases, err := guests.Cases(name)
 	if err != nil {
 		return nil, err
 	}
-	src, err := tool.Load(filepath.Join(s.source, "guests", name), s.build)
+	src, err := tool.Load(spec.Source, s.build)
 	if err != nil {
 		return nil, err
 	}
-	folders, err := s.seed(name, src.Manifest.Requests.Volumes)
+	if err := s.seed(&spec, name, src.Manifest.Requests.Volumes); err != nil {
+		return nil, err
+	}
+	before, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	before, err := takeSnapshot(s.host)
-	if err != nil {
-		return nil, err
-	}
-	p, loadErr := s.engine.Load(ctx, src, runtime.Binding{Folders: folders})
-	after, err := takeSnapshot(s.host)
+	p, loadErr := s.host.Load(ctx, src, spec, trust.Options{})
+	after, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if loadErr != nil {
-		return unloaded(name, cases, loadErr, before.diff(after)), nil
+		return unloaded(name, cases, loadErr, before.diff(after)), ctx.Err()
+	}
+	if err := complete(p, cases); err != nil {
+		return nil, err
 	}
 	server, err := mcpserver.New(mcpserver.Options{Packages: mcpserver.Packages(p)})
 	if err != nil {
@@ -124,27 +132,44 @@ func (s *stage) runPackage(ctx context.Context, name string) (_ []*Result, err e
 	return rs, nil
 }
 
+// complete refuses a package with a tool that no case calls.
+func complete(p *runtime.Package, cases []guests.Case) error {
+	called := map[string]bool{}
+	for _, c := range cases {
+		called[c.Tool] = true
+	}
+	for _, t := range p.Tools() {
+		if name := t.Definition.Name; !called[name] {
+			return fmt.Errorf("cases: none calls %s", name)
+		}
+	}
+	return nil
+}
+
 // seed makes the package's outer folder: its volumes with what the package
 // starts with, and the files outside.
-func (s *stage) seed(name string, vs []tool.VolumeRequest) (map[string]string, error) {
-	outer := filepath.Join(s.host, name)
+func (s *stage) seed(spec *config.Package, name string, vs []tool.VolumeRequest) error {
+	outer := filepath.Join(s.outer, name)
 	for file, text := range outside {
 		file = filepath.Join(outer, filepath.FromSlash(file))
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return nil, err
+			return err
 		}
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	folders := map[string]string{}
-	for _, v := range vs {
-		folders[v.Name] = filepath.Join(outer, v.Name)
-		if err := guests.Seed(name, v.Name, folders[v.Name]); err != nil {
-			return nil, err
-		}
+	return Seed(spec, name, outer, vs)
+}
+
+// look returns what is there: the outer folders, and what the store holds of the
+// packages.
+func (s *stage) look(ctx context.Context) (snapshot, error) {
+	shot, err := takeSnapshot(s.outer)
+	if err != nil {
+		return nil, err
 	}
-	return folders, nil
+	return shot, shot.addStored(ctx, s.store)
 }
 
 // recorder keeps the result of the last call: a client is not told the outcome

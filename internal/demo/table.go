@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,51 +17,67 @@ import (
 
 func (o Options) paint(style, s string) string { return term.Paint(o.Colour, style, s) }
 
-// group is a part of the table under a heading of its own.
+// group is a part of the table under a heading of its own: the cases of a hint.
 type group struct {
+	hint    string // empty: those where no claim is on trial
 	heading string
-	holds   func(*Result) bool
 }
 
 var groups = []group{
-	{"Honest tools: they keep what they declare", func(r *Result) bool { return r.Honest != nil && *r.Honest }},
-	{"Lying tools: they break what they declare", func(r *Result) bool { return r.Honest != nil && !*r.Honest }},
-	{"Escapes, errors and bad start-up code: no claim is on trial, nothing gets out", func(r *Result) bool { return r.Honest == nil }},
+	{capabilities.ReadOnlyHint.String(), "readOnlyHint: who declares true changes nothing"},
+	{capabilities.DestructiveHint.String(), "destructiveHint: who declares false loses nothing that was there"},
+	{capabilities.IdempotentHint.String(), "idempotentHint: who declares true changes nothing further when it is called again"},
+	{capabilities.OpenWorldHint.String(), "openWorldHint: who declares false reaches nobody outside"},
+	{"", "Escapes, errors and bad start-up code: no claim is on trial, nothing gets out"},
 }
 
-// legend explains the column declares.
-const legend = "declares: R readOnlyHint, D destructiveHint, I idempotentHint, O openWorldHint;\n" +
-	"+ true, - false, not there: not declared; * is on trial."
+// of returns the cases of the group: those that keep the claim, then those that
+// break it.
+func (g group) of(rs []*Result) (kept, broken []*Result) {
+	for _, r := range rs {
+		switch {
+		case r.Hint != g.hint:
+		case r.Honest != nil && !*r.Honest:
+			broken = append(broken, r)
+		default:
+			kept = append(kept, r)
+		}
+	}
+	return kept, broken
+}
 
 // columns of the table. In a narrow one what was tried has lines of its own.
 const (
 	nameColumn = iota
 	claimColumn
 	happenedColumn
-	diskColumn
+	leftColumn
 	triedColumn
 )
 
-var titles = []string{"tool", "declares", "happened", "on disk", "tried"}
+var titles = []string{"tool", "declares", "ended", "left behind", "tried"}
+
+// legend explains the column left behind.
+const legend = "left behind: + new, ~ changed, - gone: files, keys and messages, compared before and after the call"
 
 // widest is the width of a table whose reader's is not known.
 const (
 	widest   = 120
-	leastFor = 24 // characters of what was tried, in a column of its own
+	leastFor = 26 // characters of what was tried, in a column of its own
 )
 
 // printTable prints the cases for a person: what each tool declares, what it
-// tried, what happened, and what is left on disk.
+// tried, how that ended, and what is left behind.
 func printTable(o Options, s *stage, rs []*Result, sum Summary) error {
 	if o.Width == 0 {
 		o.Width = widest
 	}
 	var b strings.Builder
 	for _, g := range groups {
-		g.print(&b, o, slices.DeleteFunc(slices.Clone(rs), func(r *Result) bool { return !g.holds(r) }))
+		g.print(&b, o, rs)
 	}
 	fmt.Fprintln(&b, legend)
-	if err := printExample(&b, o, s, rs); err != nil {
+	if err := printExample(&b, s, rs); err != nil {
 		return err
 	}
 	fmt.Fprintf(&b, "\n%s\n", sum.line(o))
@@ -69,16 +86,47 @@ func printTable(o Options, s *stage, rs []*Result, sum Summary) error {
 }
 
 func (g group) print(b *strings.Builder, o Options, rs []*Result) {
-	l := newLayout(o, rs)
+	kept, broken := g.of(rs)
+	all := append(kept, broken...)
+	l := newLayout(o, all)
 	fmt.Fprintln(b, o.paint(term.Bold, g.heading))
 	l.row(b, titles, term.Bold)
-	for _, r := range rs {
+	for _, r := range all {
 		l.row(b, r.cells(), r.style())
+		if r.violation != nil {
+			for i, line := range wrap(term.Line(r.deed()), o.Width-len(stopped)) {
+				fmt.Fprintln(b, o.paint(r.style(), []string{stopped, strings.Repeat(" ", len(stopped))}[min(i, 1)]+line))
+			}
+		}
 		for _, w := range r.wrong {
 			fmt.Fprintln(b, o.paint(term.Red, "    NOT AS IT SHOULD BE: "+term.Line(w)))
 		}
 	}
+	if len(broken) > 0 && broken[0].told != "" {
+		told := fmt.Sprintf("The client was told of %s: %s", broken[0].Tool, term.Line(broken[0].told))
+		fmt.Fprintln(b, strings.Join(wrap(told, o.Width), "\n"))
+	}
 	fmt.Fprintln(b)
+}
+
+// stopped begins the line that says what a stopped call did.
+const stopped = "    stopped: "
+
+// deed says what broke the claim: the operation that was stopped, or what of all
+// that the call would have left is too much, and why.
+func (r *Result) deed() string {
+	v := r.violation
+	said := string(v.Operation)
+	switch {
+	case v.Phase != capabilities.PhaseOperation:
+		said = fmt.Sprintf("at %s, %s", v.Phase, v.Object)
+	case v.Object != said:
+		said += " of " + v.Object
+	}
+	if v.Detail != "" {
+		said += ": " + strings.TrimSuffix(v.Detail, ".")
+	}
+	return said
 }
 
 // layout is the widths of the columns that a width of lines allows.
@@ -95,17 +143,20 @@ func newLayout(o Options, rs []*Result) *layout {
 			l.widths[i] = max(l.widths[i], utf8.RuneCountInString(c))
 		}
 	}
+	if !slices.ContainsFunc(rs, func(r *Result) bool { return r.declares() != "" }) {
+		l.widths[claimColumn] = 0
+	}
 	used := 0
-	for _, w := range l.widths[:diskColumn] {
+	for _, w := range l.widths[:leftColumn] {
 		used += w + 2
 	}
-	// What changed on disk gives way first, then what was tried goes below, and the
+	// What is left behind gives way first, then what was tried goes below, and the
 	// changes with it.
-	disk := min(l.widths[diskColumn], 20)
+	disk := min(l.widths[leftColumn], 20)
 	if l.rest = o.Width - used - disk - 2; l.rest < leastFor {
 		l.rest, disk = 0, max(len("nothing"), min(disk, o.Width-used))
 	}
-	l.widths[diskColumn] = disk
+	l.widths[leftColumn] = disk
 	return l
 }
 
@@ -118,7 +169,7 @@ func cellsOf(rs []*Result) [][]string {
 }
 
 func (r *Result) cells() []string {
-	return []string{term.Line(r.name()), r.declares(), r.happened(), term.Line(r.disk()), term.Line(r.Attempted)}
+	return []string{term.Line(r.name()), r.declares(), r.happened(), term.Line(r.left()), term.Line(r.Attempted)}
 }
 
 // row writes one row, in as many lines as it takes.
@@ -126,13 +177,16 @@ func (l *layout) row(b *strings.Builder, cells []string, style string) {
 	width := l.rest
 	if width == 0 {
 		width = l.o.Width - 4
-		if d := cells[diskColumn]; utf8.RuneCountInString(d) > l.widths[diskColumn] {
-			cells[diskColumn], cells[triedColumn] = "changed", cells[triedColumn]+" (on disk: "+d+")"
+		if d := cells[leftColumn]; utf8.RuneCountInString(d) > l.widths[leftColumn] {
+			cells[leftColumn], cells[triedColumn] = "changed", cells[triedColumn]+" (left: "+d+")"
 		}
 	}
 	tried := wrap(cells[triedColumn], width)
 	var line strings.Builder
 	for i, c := range cells[:triedColumn] {
+		if l.widths[i] == 0 {
+			continue
+		}
 		c = cutTo(c, l.widths[i])
 		line.WriteString(c + strings.Repeat(" ", l.widths[i]-utf8.RuneCountInString(c)+2))
 	}
@@ -180,32 +234,27 @@ func (r *Result) name() string {
 	return r.Package + "/" + r.Tool
 }
 
-// declares says in short what the tool's author declared.
+// declares says what the tool's author declared of the hint on trial.
 func (r *Result) declares() string {
-	var b []string
-	for _, h := range []struct {
-		letter string
-		hint   capabilities.Hint
-		value  capabilities.Tri
-	}{
-		{"R", capabilities.ReadOnlyHint, r.claim.ReadOnly},
-		{"D", capabilities.DestructiveHint, r.claim.Destructive},
-		{"I", capabilities.IdempotentHint, r.claim.Idempotent},
-		{"O", capabilities.OpenWorldHint, r.claim.OpenWorld},
-	} {
-		sign := map[capabilities.Tri]string{capabilities.True: "+", capabilities.False: "-"}[h.value]
-		mark := ""
-		if h.hint.String() == r.Hint {
-			mark = "*"
-		}
-		if sign != "" || mark != "" {
-			b = append(b, h.letter+sign+mark)
-		}
+	values := map[string]capabilities.Tri{
+		capabilities.ReadOnlyHint.String():    r.claim.ReadOnly,
+		capabilities.DestructiveHint.String(): r.claim.Destructive,
+		capabilities.IdempotentHint.String():  r.claim.Idempotent,
+		capabilities.OpenWorldHint.String():   r.claim.OpenWorld,
 	}
-	return strings.Join(b, " ")
+	v, onTrial := values[r.Hint]
+	switch {
+	case !onTrial:
+		return ""
+	case v == capabilities.True:
+		return "true"
+	case v == capabilities.False:
+		return "false"
+	}
+	return "nothing"
 }
 
-// happened says how the call ended, with what was stopped or refused.
+// happened says how the call ended, with what was refused or its label.
 func (r *Result) happened() string {
 	if r.detail == "" {
 		return string(r.Outcome)
@@ -213,8 +262,8 @@ func (r *Result) happened() string {
 	return fmt.Sprintf("%s (%s)", r.Outcome, r.detail)
 }
 
-// disk says what differs on disk from before the call.
-func (r *Result) disk() string {
+// left says what differs from before the call.
+func (r *Result) left() string {
 	const shown = 3
 	if len(r.changes) == 0 {
 		return "nothing"
@@ -243,22 +292,19 @@ func (r *Result) style() string {
 	return term.Yellow
 }
 
-// printExample shows what became of the first violation: what the client was
-// told, and what the log says.
-func printExample(w io.Writer, o Options, s *stage, rs []*Result) error {
+// printExample shows what the log says of the first violation.
+func printExample(w io.Writer, s *stage, rs []*Result) error {
 	for _, r := range rs {
 		if r.Outcome != runtime.Violation {
 			continue
 		}
-		fmt.Fprintf(w, "\nFor example %s. The client was told:\n  %s\n", r.name(),
-			strings.Join(wrap(term.Line(r.told), o.Width-2), "\n  "))
-		_, err := audit.Read(s.state, audit.Filter{Violations: true}, func(rec audit.Record) error {
+		_, err := audit.Read(context.Background(), s.store, audit.Filter{Violations: true}, func(rec audit.Record) error {
 			if rec.CallID != r.callID {
 				return nil
 			}
 			b, err := json.Marshal(rec)
 			if err == nil {
-				_, err = fmt.Fprintf(w, "The log says:\n  %s\n", term.JSON(b))
+				_, err = fmt.Fprintf(w, "\nThe log says of %s:\n  %s\n", r.name(), term.JSON(b))
 			}
 			return err
 		})
