@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/capabilities/undo"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
@@ -21,7 +23,7 @@ type callCmd struct {
 	Package   string `required:"" short:"p" placeholder:"PACKAGE" help:"Folder or .wasm file of the package."`
 	Tool      string `arg:"" optional:"" help:"The tool's name; without one the tools are listed."`
 	Arguments string `arg:"" optional:"" name:"json" help:"The arguments, a JSON object; - reads them from standard input. Default: {}."`
-	DryRun    bool   `help:"Show the effects, commit nothing."`
+	DryRun    bool   `help:"Show the effects, and texts with their differences; commit nothing."`
 	JSON      bool   `name:"json" help:"Print the result as JSON."`
 	Verbose   bool   `short:"v" help:"Show what the tool logged even after a good end, and the whole stack of a crash."`
 }
@@ -61,20 +63,27 @@ func (c *callCmd) Run(a *app) (err error) {
 			names(p.Tools(), func(t *runtime.Tool) string { return t.Definition.Name }))
 	}
 	a.warnUnwritable(c.bindings, p.Source().Manifest.Name, t)
-	r := p.Call(a.ctx, runtime.Request{Tool: c.Tool, Arguments: arguments, DryRun: c.DryRun})
+	request := runtime.Request{Tool: c.Tool, Arguments: arguments, DryRun: c.DryRun}
+	if c.DryRun {
+		request.Show = &undo.Show{}
+	}
+	r := p.Call(a.ctx, request)
 	if r.Outcome == runtime.HostError {
 		a.logger().Error("call ended in a fault of the host", "call", r.CallID, "error", r.Err)
 	}
 	if c.JSON {
 		err = printJSON(a.stdout, r)
 	} else {
-		err = c.print(a, r)
+		err = c.print(a, p.Source().Manifest.Requests, r)
 	}
 	if r.Outcome != runtime.OK || a.verbose {
 		a.printLog(r.Stderr)
 	}
 	if r.Err != nil && a.verbose {
 		fmt.Fprintf(a.stderr, "%s\n", term.Text(r.Err.Error()))
+	}
+	if !c.DryRun {
+		s.host.Finish(a.ctx)
 	}
 	if s := exitStatus(r.Outcome); err == nil && s != 0 {
 		return s
@@ -172,7 +181,7 @@ func printJSON(w io.Writer, r *runtime.Result) error {
 
 // print prints what the tool said on stdout, and what became of the call on
 // stderr.
-func (c *callCmd) print(a *app, r *runtime.Result) error {
+func (c *callCmd) print(a *app, requests tool.Requests, r *runtime.Result) error {
 	switch r.Outcome {
 	case runtime.OK, runtime.ToolError:
 		for _, raw := range r.Output.Content {
@@ -196,11 +205,34 @@ func (c *callCmd) print(a *app, r *runtime.Result) error {
 	if v := r.Violation; v != nil {
 		fmt.Fprintf(a.stderr, "broken %s: %s %s\n", v.Hint, v.Operation, term.Line(v.Object))
 	}
-	fmt.Fprintf(a.stderr, "%s: %s%s\n", r.Outcome, saved(r, c.DryRun), effectList(r.Effects))
+	if r.Diff == nil {
+		fmt.Fprintf(a.stderr, "%s: %s%s\n", r.Outcome, saved(r, c.DryRun), effectList(r.Effects))
+	} else {
+		fmt.Fprintf(a.stderr, "%s: %s\n", r.Outcome, saved(r, c.DryRun))
+		a.printEffects(r.Diff)
+	}
+	if saved(r, c.DryRun) == isSaved {
+		fmt.Fprintf(a.stderr, "take it back with: sandboxd undo %s\n", r.CallID)
+	}
 	for _, d := range r.Denials {
 		fmt.Fprintf(a.stderr, "denied %s: %s %s: %s\n", d.Capability, d.Operation, term.Line(d.Object), d.Errno)
 	}
+	for host := range unapproved(r.Denials, requests) {
+		fmt.Fprintf(a.stderr, "the package requests %s under outbox, which is not approved: look at it with sandboxd approve --dry-run, and approve the package or name a file for the host under outbox in the configuration\n", term.Line(host))
+	}
 	return nil
+}
+
+// unapproved returns the hosts that messages were denied to although the package
+// requests them, each once.
+func unapproved(ds []capabilities.Denial, requests tool.Requests) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, host := range requests.Outbox {
+			if slices.ContainsFunc(ds, func(d capabilities.Denial) bool { return d.Capability == capabilities.CapOutbox && d.Object == host }) && !yield(host) {
+				return
+			}
+		}
+	}
 }
 
 // contentText returns the text of a content block, or what kind of block it is.
@@ -220,6 +252,8 @@ func contentText(raw json.RawMessage) string {
 	return "[" + strings.Join(strings.Fields(c.Type+" "+c.MIMEType+" "+c.URI), " ") + "]"
 }
 
+const isSaved = "saved"
+
 // saved says whether what the call did stays.
 func saved(r *runtime.Result, dry bool) string {
 	wrote := slices.ContainsFunc(r.Effects, func(e capabilities.Effect) bool { return e.Verb != capabilities.Read })
@@ -229,7 +263,7 @@ func saved(r *runtime.Result, dry bool) string {
 	case r.Outcome == runtime.OK && !wrote:
 		return "nothing changed"
 	case r.Committed:
-		return "saved"
+		return isSaved
 	case dry && r.Outcome == runtime.OK:
 		return "dry run, nothing saved"
 	}

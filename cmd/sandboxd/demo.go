@@ -16,8 +16,8 @@ type demoCmd struct {
 
 func (demoCmd) Help() string {
 	return `It builds the bundled tool packages, serves them over MCP in this process, calls them with a real MCP client
-and compares what is on disk before and after each call. State and data are in a temporary folder; only the cache
-of built modules is kept. Exit status 0 when every case ended as it should.
+and compares files, keys and messages before and after each call. State and data are in a temporary folder; only the
+cache of built modules is kept. Exit status 0 when every case ended as it should.
 
 Examples:
 

@@ -9,6 +9,7 @@ import (
 	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
+	"github.com/sandboxd/sandboxd/internal/demo"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -31,7 +32,6 @@ func (c *demoCmd) serve(a *app) (err error) {
 		if err != nil {
 			return err
 		}
-		spec.Limits = conf.Limits.Package
 		conf.Packages, sources = append(conf.Packages, spec), append(sources, daemon.Source{Package: src})
 	}
 	state := filepath.Join(dir, "state")
@@ -46,18 +46,16 @@ func (c *demoCmd) serve(a *app) (err error) {
 	})
 }
 
-// demoPackage lays out the volumes of a bundled package.
+// demoPackage reads a bundled package and lays out what the demo gives it.
 func (a *app) demoPackage(dir, name string) (*tool.Package, config.Package, error) {
-	spec := config.Package{Source: filepath.Join(dir, "source", "guests", name), Folders: map[string]string{}}
+	spec, err := demo.Entry(filepath.Join(dir, "source"), name)
+	if err != nil {
+		return nil, config.Package{}, err
+	}
 	src, err := a.source(spec.Source)
 	if err != nil {
 		return nil, config.Package{}, err
 	}
-	for _, v := range src.Manifest.Requests.Volumes {
-		spec.Folders[v.Name] = filepath.Join(dir, "data", name, v.Name)
-		if err := guests.Seed(name, v.Name, spec.Folders[v.Name]); err != nil {
-			return nil, config.Package{}, err
-		}
-	}
-	return src, spec, nil
+	err = demo.Seed(&spec, name, filepath.Join(dir, "data", name), src.Manifest.Requests.Volumes)
+	return src, spec, err
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/host"
+	"github.com/sandboxd/sandboxd/internal/memstore"
 	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/internal/verify"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -43,9 +45,10 @@ type report struct {
 	ModuleBytes      int            `json:"moduleBytes"`
 	Tools            []toolReport   `json:"tools"`
 	Requests         []string       `json:"requests"`
+	Relaxations      []string       `json:"relaxations"` // as the configuration names them
 	Volumes          []volumeFolder `json:"volumes"`
 	Imports          []importGroup  `json:"imports"`
-	Proved           proof          `json:"proved"`
+	Proved           verify.Proof   `json:"proved"`
 	Flows            []flow         `json:"flows"`
 	Warnings         []string       `json:"warnings"`
 }
@@ -53,9 +56,10 @@ type report struct {
 // volumeFolder says where a volume is kept on the host.
 type volumeFolder struct {
 	Name    string `json:"name"`
-	Path    string `json:"path"`   // of the guest
-	Folder  string `json:"folder"` // of the host
+	Path    string `json:"path"`             // of the guest
+	Folder  string `json:"folder,omitempty"` // of the host
 	Managed bool   `json:"managed"`
+	Store   string `json:"store,omitempty"` // which managed volume it is, as the volume commands name it
 }
 
 // toolReport is one tool: what its author declares, what that means, and what
@@ -68,6 +72,7 @@ type toolReport struct {
 	Enforced  capabilities.Effective     `json:"enforced"`
 	Volumes   []capabilities.VolumeGrant `json:"volumes"`
 	Notes     []string                   `json:"notes"`
+	keys      capabilities.Access
 }
 
 // Run prints the report.
@@ -99,7 +104,8 @@ func (a *app) inspect(p *tool.Package, spec config.Package) (*report, error) {
 	r := &report{
 		Name: m.Name, Version: m.Version, ABI: m.ABI,
 		Digest: p.Digest, ModuleDigest: p.ModuleDigest, DefinitionDigest: p.DefinitionDigest, ModuleBytes: len(p.Module),
-		Requests: requestLines(m.Requests), Volumes: a.volumeFolders(m, spec), Proved: prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
+		Requests: requestLines(m.Requests), Relaxations: append([]string{}, m.Relaxations.Lines()...),
+		Volumes: a.volumeFolders(m, spec), Proved: verify.Prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
 	}
 	var err error
 	if r.Imports, err = imports(p.Module); err != nil {
@@ -128,7 +134,10 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	e, err := runtime.New(a.ctx, runtime.Options{Cache: host.Compiled(a.cache), Reserved: []string{a.cache}, State: filepath.Join(state, "state"), Observer: a.progress.compiling()})
+	e, err := runtime.New(a.ctx, runtime.Options{
+		Store: memstore.New(), Cache: host.Compiled(a.cache), Reserved: []string{a.cache},
+		State: filepath.Join(state, "state"), Observer: a.progress.compiling(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +157,7 @@ func newToolReport(t *runtime.Tool) toolReport {
 	r := toolReport{
 		Name: t.Definition.Name, Title: t.Definition.Title,
 		Declared: t.Definition.Claim, Effective: t.Effective, Enforced: t.Listed,
-		Volumes: append([]capabilities.VolumeGrant{}, t.Grant.Volumes...),
+		Volumes: append([]capabilities.VolumeGrant{}, t.Grant.Volumes...), keys: t.Grant.KV,
 	}
 	r.Notes = claimNotes(r)
 	if names := t.Definition.ClientCapabilities; len(names) > 0 {
@@ -163,16 +172,14 @@ func (a *app) volumeFolders(m tool.Manifest, spec config.Package) []volumeFolder
 	if spec.As != "" {
 		name = spec.As
 	}
-	managed := filepath.Join(a.state, "volumes", "local")
 	vs := []volumeFolder{}
 	for _, v := range m.Requests.Volumes {
 		f := volumeFolder{Name: v.Name, Path: v.Path, Folder: spec.Folders[v.Name]}
 		if shared := spec.Managed[v.Name]; shared != "" {
-			f.Folder, f.Managed = filepath.Join(managed, "_shared", shared), true
+			f.Store, f.Managed = shared, true
 		} else if f.Folder == "" {
-			f.Folder, f.Managed = filepath.Join(managed, name, v.Name), true
-		}
-		if abs, err := filepath.Abs(f.Folder); err == nil {
+			f.Store, f.Managed = name+"/"+v.Name, true
+		} else if abs, err := filepath.Abs(f.Folder); err == nil {
 			f.Folder = abs
 		}
 		vs = append(vs, f)
@@ -191,10 +198,10 @@ func claimNotes(t toolReport) []string {
 		return notes
 	}
 	if t.Effective.Destructive != t.Enforced.Destructive {
-		notes = append(notes, "destructiveHint: false is not judged yet, listed as true")
+		notes = append(notes, "destructiveHint: false is not held against it in this mode, listed as true")
 	}
 	if t.Effective.Idempotent != t.Enforced.Idempotent {
-		notes = append(notes, "idempotentHint: true is not judged yet, listed as false")
+		notes = append(notes, "idempotentHint: true is not held against each of its calls, listed as false")
 	}
 	return notes
 }

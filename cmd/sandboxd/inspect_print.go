@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/term"
+	"github.com/sandboxd/sandboxd/internal/verify"
 )
 
 // print writes the report for a person.
@@ -17,9 +18,10 @@ func (r *report) print(a *app) error {
 	fmt.Fprintf(&b, "  package     %s\n  module      %s (%d bytes)\n  definition  %s\n", r.Digest, r.ModuleDigest, r.ModuleBytes, r.DefinitionDigest)
 	r.printTools(&b)
 	section(&b, "requests", r.Requests)
+	section(&b, "relaxations (in force once they are approved)", r.Relaxations)
 	section(&b, "volumes on this host", r.volumeLines())
 	section(&b, "imports", r.importLines())
-	section(&b, "proved", r.Proved.lines())
+	section(&b, "proved", proofLines(r.Proved))
 	section(&b, "flows", r.flowLines())
 	section(&b, "warnings", r.Warnings)
 	_, err := io.WriteString(a.stdout, term.Text(b.String()))
@@ -78,7 +80,7 @@ func (r *report) volumeLines() []string {
 	for _, v := range r.Volumes {
 		l := fmt.Sprintf("%s at %s: %s", v.Name, v.Path, v.Folder)
 		if v.Managed {
-			l += " (managed)"
+			l = fmt.Sprintf("%s at %s: managed volume %s", v.Name, v.Path, v.Store)
 		}
 		lines = append(lines, l)
 	}
@@ -93,7 +95,7 @@ func (r *report) importLines() []string {
 	return lines
 }
 
-func (p proof) lines() []string {
+func proofLines(p verify.Proof) []string {
 	var lines []string
 	if p.ReadOnly {
 		lines = append(lines, "read-only: it requests nothing that it could write to")
@@ -107,7 +109,11 @@ func (p proof) lines() []string {
 func (r *report) flowLines() []string {
 	var lines []string
 	for _, f := range r.Flows {
-		l := fmt.Sprintf("%s (closed) can leave data in volume %s that %s (open) can read", f.From, f.Volume, f.To)
+		place := "volume " + f.Volume
+		if f.Keys {
+			place = "keys"
+		}
+		l := fmt.Sprintf("%s (closed) can leave data in %s that %s (open) can read", f.From, place, f.To)
 		if r.Proved.Closed {
 			l += "; the package requests no network now"
 		}

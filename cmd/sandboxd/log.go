@@ -2,10 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
+	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/runtime"
@@ -17,7 +18,8 @@ type logCmd struct {
 	Tool       string `placeholder:"T" help:"Only this tool."`
 	JSON       bool   `name:"json" help:"A JSON object a line."`
 	Follow     bool   `short:"f" help:"Go on with what is written later, until an interrupt."`
-	Verify     bool   `help:"Check that nothing was taken out of the log (not supported yet)."`
+	Verify     bool   `help:"Check that no record was changed, removed or put elsewhere. Exit status 1 where one was."`
+	Heads      string `placeholder:"FILE" help:"With --verify, also against what an earlier --verify --json printed."`
 }
 
 func (logCmd) Help() string {
@@ -26,14 +28,25 @@ func (logCmd) Help() string {
     sandboxd log --violations
     sandboxd log --tool add_note --json
     sandboxd log --follow
+    sandboxd log --verify
     sandboxd log K6CJ3V5Q3ZCXW5JQYB2B6BJ4TF`
 }
 
 // Run prints the audit log, oldest record first.
-func (c *logCmd) Run(a *app) error {
-	if c.Verify {
-		return fmt.Errorf("log --verify: %w", errNotYet)
+func (c *logCmd) Run(a *app, open storeOpener) error {
+	if c.Heads != "" && !c.Verify {
+		return errors.New("log --heads: only with --verify; add it")
 	}
+	return a.withStore(open, func(s store.Store) error {
+		if c.Verify {
+			return c.verify(a, s)
+		}
+		return c.show(a, s)
+	})
+}
+
+// show prints the records that are asked for.
+func (c *logCmd) show(a *app, j store.Journal) error {
 	n := 0
 	each := func(r audit.Record) error {
 		n++
@@ -43,20 +56,20 @@ func (c *logCmd) Run(a *app) error {
 	var skipped int
 	var err error
 	if c.Follow {
-		skipped, err = audit.Follow(a.ctx, a.state, f, each, func() {
-			fmt.Fprintln(a.stderr, "note: records may have been rotated away before they were read")
+		skipped, err = audit.Follow(a.ctx, j, f, each, func() {
+			fmt.Fprintln(a.stderr, "note: records were pruned before they were read")
 		})
 	} else {
-		skipped, err = audit.Read(a.state, f, each)
+		skipped, err = audit.Read(a.ctx, j, f, each)
 	}
 	if skipped > 0 {
-		fmt.Fprintf(a.stderr, "note: skipped %d torn records of the log, as a crash leaves them\n", skipped)
+		fmt.Fprintf(a.stderr, "note: skipped %d records that are not as the audit log writes them; see log --verify\n", skipped)
 	}
 	switch {
 	case err != nil || n > 0 || c.Follow:
 		return err
 	case c.CallID != "":
-		return fmt.Errorf("call %s: no record of it in %s", c.CallID, filepath.Join(a.state, audit.FileName))
+		return fmt.Errorf("call %s: no record of it in the audit log of %s", term.Line(c.CallID), a.state)
 	case f == audit.Filter{}:
 		fmt.Fprintln(a.stderr, "no records yet")
 	default:
@@ -89,9 +102,10 @@ func (c *logCmd) print(a *app, r audit.Record) error {
 func logLine(r audit.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-9s  %s", r.Time.Local().Format("2006-01-02 15:04:05Z07:00"), r.Type, term.Line(r.Package))
-	if r.Tool != "" {
-		fmt.Fprintf(&b, "/%s", term.Line(r.Tool))
+	if r.Tool != "" && r.Package != "" {
+		b.WriteString("/") // an undo of no call there is belongs to no package
 	}
+	b.WriteString(term.Line(r.Tool))
 	if r.Principal != "" && r.Principal != runtime.LocalPrincipal {
 		fmt.Fprintf(&b, " by %s", term.Line(r.Principal))
 	}
@@ -116,6 +130,8 @@ func logLine(r audit.Record) string {
 		}
 	case audit.TypeCall:
 		b.WriteString(callText(r))
+	case audit.TypeOutbox:
+		b.WriteString(outboxText(r))
 	}
 	if said := lastWords(r.Stderr); said != "" && r.Outcome != runtime.OK {
 		fmt.Fprintf(&b, "; log: %s", term.Line(said))
@@ -137,6 +153,25 @@ func callText(r audit.Record) string {
 			text += ", dry run"
 		}
 		text += ", " + saved(result, dry) + effectList(r.Effects)
+	}
+	if r.Error != "" {
+		text += "; " + term.Line(firstLine(r.Error))
+	}
+	return text
+}
+
+// outboxText says what became of a message.
+func outboxText(r audit.Record) string {
+	became := term.Line(r.Event)
+	if r.Event == "no-sink" {
+		became = "waits, as nobody delivers there"
+	}
+	text := fmt.Sprintf("  message to %s %s", term.Line(r.Object), became)
+	if r.Key != "" {
+		text += ", key " + term.Line(r.Key)
+	}
+	if r.Attempts > 1 {
+		text += fmt.Sprintf(", attempt %d", r.Attempts)
 	}
 	if r.Error != "" {
 		text += "; " + term.Line(firstLine(r.Error))

@@ -51,12 +51,15 @@ type cli struct {
 	Demo    demoCmd    `cmd:"" help:"Show honest tools passing and lying tools stopped, with nothing but Go installed."`
 	Serve   serveCmd   `cmd:"" help:"Serve packages to MCP clients."`
 	Call    callCmd    `cmd:"" help:"Call one tool."`
+	Undo    undoCmd    `cmd:"" help:"Take back what a call committed, if nothing has changed since."`
 	Inspect inspectCmd `cmd:"" help:"Show what is known of a package without calling a tool."`
+	Verify  verifyCmd  `cmd:"" help:"Tell whether a package's tools are what they declare."`
 	Log     logCmd     `cmd:"" help:"Show what tools did and what was stopped."`
 	Build   buildCmd   `cmd:"" help:"Build a package's module from its source."`
 	Run     runCmd     `cmd:"" help:"Run any WASI program in the same sandbox."`
 	Approve approveCmd `cmd:"" help:"Approve a package as it is now."`
 	Pins    pinsCmd    `cmd:"" help:"List what is approved."`
+	Volume  volumeCmd  `cmd:"" help:"List, read, fill and export managed volumes."`
 	Config  configCmd  `cmd:"" help:"Check the operator's configuration."`
 	Token   tokenCmd   `cmd:"" help:"Make a bearer token for a client of the daemon."`
 	Version versionCmd `cmd:"" help:"Show the version."`
@@ -69,11 +72,8 @@ type cli struct {
 
 // later holds the commands that are parsed and not there yet.
 type later struct {
-	Verify  laterCmd `cmd:"" hidden:"" passthrough:""`
-	Undo    laterCmd `cmd:"" hidden:"" passthrough:""`
 	Release laterCmd `cmd:"" hidden:"" passthrough:""`
 	New     laterCmd `cmd:"" hidden:"" passthrough:""`
-	Volume  laterCmd `cmd:"" hidden:"" passthrough:"" name:"volume"`
 	Attest  laterCmd `cmd:"" hidden:"" passthrough:""`
 	Push    laterCmd `cmd:"" hidden:"" passthrough:""`
 	Pull    laterCmd `cmd:"" hidden:"" passthrough:""`
@@ -140,7 +140,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := a.set(c.globals); err != nil {
 		return a.fail(err)
 	}
-	if err := command.Run(a); err != nil {
+	if err := command.Run(a, storeOpener(openStore)); err != nil {
 		return a.fail(err)
 	}
 	return 0

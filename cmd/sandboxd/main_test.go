@@ -32,7 +32,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "call", "demo", "serve", "inspect", "log", "build", "run", "approve", "pins", "config check", "token", "version", "help"} {
+	for _, command := range []string{"", "call", "demo", "serve", "inspect", "verify", "log", "build", "run", "approve", "pins", "config check", "token", "version", "help"} {
 		s := newShell(t)
 		code, out, diag := s.run(append(strings.Fields(command), "--help")...)
 		if code != 0 || diag != "" {
@@ -52,8 +52,8 @@ func TestNoCommandShowsHelp(t *testing.T) {
 
 func TestNotYet(t *testing.T) {
 	for _, line := range []string{
-		"verify ./notes --suggest --format json", "undo 123", "release x", "new go x",
-		"volume ls", "attest verify x", "push x", "pull x", "log --verify", "inspect oci://x", "serve oci://x",
+		"verify ./notes --suggest --format sarif", "verify ./notes --format junit", "release x", "new go x",
+		"attest verify x", "push x", "pull x", "inspect oci://x", "serve oci://x",
 	} {
 		s := newShell(t)
 		code, out, diag := s.run(strings.Fields(line)...)
@@ -86,6 +86,11 @@ func TestBadInput(t *testing.T) {
 		{"call --package " + pkg + " save --volume data=" + pkg + " --volume demo/data=" + pkg, "given twice"},
 		{"call --package /no/such/package save", "/no/such/package"},
 		{"inspect /no/such/package", "/no/such/package"},
+		{"verify /no/such/package", "/no/such/package"},
+		{"verify " + pkg + " --format html", "--format must be one of"},
+		{"verify " + pkg + " --tool keep", "no such call: tool keep: the package has save, look"},
+		{"verify " + pkg + " --cases /no/such.yaml", "/no/such.yaml"},
+		{"verify " + pkg + " --cases " + file, "tool.yaml:1:1: is a mapping, want a list"},
 		{"build /no/such/package", "/no/such/package"},
 		{"serve --stdio", "no package"},
 		{"serve", "no package"},

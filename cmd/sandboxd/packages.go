@@ -92,7 +92,7 @@ func (a *app) sources(b bindings, c *config.Config, known map[string]*tool.Packa
 		if src.Err != nil {
 			continue
 		}
-		if f, ok := errors.AsType[*host.SpecError](host.CheckSpec(src.Package, c.Packages[i])); ok {
+		if f, ok := errors.AsType[*host.SpecError](host.CheckSpec(src.Package, c.Packages[i], c.Store != "")); ok {
 			sources[i].Err = c.Fault(fmt.Sprintf("packages[%d].%s", i, f.Field), f.Problem, f.Mend, f)
 		}
 	}

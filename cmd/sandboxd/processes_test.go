@@ -18,8 +18,25 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
 	"github.com/sandboxd/sandboxd/internal/audit"
+	"github.com/sandboxd/sandboxd/runtime"
 )
+
+// records returns the audit log.
+func (s *shell) records() (rs []audit.Record) {
+	s.t.Helper()
+	j, err := sqlite.Open(s.t.Context(), sqlite.Options{Folder: s.state})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer j.Close()
+	skipped, err := audit.Read(s.t.Context(), j, audit.Filter{}, func(r audit.Record) error { rs = append(rs, r); return nil })
+	if err != nil || skipped > 0 {
+		s.t.Fatalf("%d records skipped, %v", skipped, err)
+	}
+	return rs
+}
 
 // program is the test binary as the program, in the folders of a shell.
 func (s *shell) program(args ...string) *exec.Cmd {
@@ -38,7 +55,22 @@ func (s *shell) daemon(args ...string) (url string, stop func()) {
 
 func (s *shell) daemonAt(addr string, args ...string) (url string, stop func()) {
 	s.t.Helper()
-	cmd := s.program(append([]string{"serve", "--http", addr}, args...)...)
+	return s.serving("MCP at ", append([]string{"serve", "--http", addr}, args...)...)
+}
+
+// serving starts a command that stays up and returns its URL, which it says after
+// a text.
+func (s *shell) serving(after string, args ...string) (url string, stop func()) {
+	s.t.Helper()
+	url, _, stop = s.started(io.Discard, after, args...)
+	return url, stop
+}
+
+// started is serving with the process, and with a copy of what it logs until it was
+// stopped.
+func (s *shell) started(log io.Writer, after string, args ...string) (url string, process *os.Process, stop func()) {
+	s.t.Helper()
+	cmd := s.program(args...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -47,13 +79,13 @@ func (s *shell) daemonAt(addr string, args ...string) (url string, stop func()) 
 		s.t.Fatal(err)
 	}
 	var diag bytes.Buffer
-	r := bufio.NewReader(io.TeeReader(stderr, &diag))
+	r := bufio.NewReader(io.TeeReader(stderr, io.MultiWriter(&diag, log)))
 	for url == "" {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			s.t.Fatalf("%v; %s", cmd.Wait(), diag.String())
 		}
-		if _, rest, ok := strings.Cut(line, "MCP at "); ok {
+		if _, rest, ok := strings.Cut(line, after); ok {
 			url, _, _ = strings.Cut(rest, "/mcp")
 		}
 	}
@@ -68,7 +100,7 @@ func (s *shell) daemonAt(addr string, args ...string) (url string, stop func()) 
 			}
 		}
 	}
-	return url, func() {
+	return url, cmd.Process, func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		<-read
 		if err := cmd.Wait(); err != nil {
@@ -114,13 +146,95 @@ func TestSeveralProcesses(t *testing.T) {
 			}
 			stop()
 			records := map[audit.Type]int{}
-			skipped, err := audit.Read(s.state, audit.Filter{}, func(r audit.Record) error { records[r.Type]++; return nil })
+			for _, r := range s.records() {
+				records[r.Type]++
+			}
 			want := (windows + 1) * calls
-			if err != nil || skipped > 0 || records[audit.TypeViolation] != want || records[audit.TypeCall] != want || records[audit.TypeApprove] != 1 {
-				t.Errorf("records %v, want %d calls; %d torn, %v", records, want, skipped, err)
+			if records[audit.TypeViolation] != want || records[audit.TypeCall] != want || records[audit.TypeApprove] != 1 {
+				t.Errorf("records %v, want %d calls", records, want)
+			}
+			if code, out, diag := s.run("log", "--verify"); code != 0 || !strings.Contains(out, fmt.Sprintf("checked %d records in ", 2*want+1)) {
+				t.Errorf("status %d, %q, %q", code, out, diag)
 			}
 		})
 	}
+}
+
+// A daemon is killed. What it answered and what must not be lost (a lie, a change)
+// has its record, once; a call that only read has one too, unless it was among the
+// last.
+func TestKilledDaemon(t *testing.T) {
+	s := newShell(t)
+	reads, writes := newPackage(t, guest(say(1))), newPackage(t, guest(create(), say(1)))
+	url, process, _ := s.started(io.Discard, "MCP at ", "serve", "--http", "127.0.0.1:0", reads, s.named(writes, "writes"))
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).
+		Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url + "/mcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(tool string) string {
+		t.Helper()
+		res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: tool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, _ := res.Meta[runtime.MetaPrefix+"call"].(map[string]any)
+		id, _ := of["id"].(string)
+		return id
+	}
+	var read []string
+	for range 20 {
+		read = append(read, call("look"))
+	}
+	calls := func() map[string]int {
+		n := map[string]int{}
+		for _, r := range s.records() {
+			if r.Type == audit.TypeCall {
+				n[r.CallID]++
+			}
+		}
+		return n
+	}
+	for deadline := time.Now().Add(time.Minute); len(calls()) < len(read); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("reads are not on record")
+		}
+	}
+	saved, lie, last := call("writes_save"), call("writes_look"), call("look")
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = process.Wait()
+	n := calls()
+	for _, id := range append(read, saved, lie) {
+		if n[id] != 1 {
+			t.Errorf("call %s has %d records", id, n[id])
+		}
+	}
+	if n[last] > 1 || len(n)-n[last] != len(read)+2 {
+		t.Errorf("the last one has %d records, %d calls in all", n[last], len(n))
+	}
+	if code, out, diag := s.run("log", "--verify"); code != 0 {
+		t.Errorf("status %d, %q, %q", code, out, diag)
+	}
+}
+
+// named gives a package and its tools another name.
+func (s *shell) named(dir, name string) string {
+	s.t.Helper()
+	file := filepath.Join(dir, "tool.yaml")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b = bytes.Replace(b, []byte("name: demo\n"), []byte("name: "+name+"\n"), 1)
+	for _, tool := range []string{"save", "look"} {
+		b = bytes.Replace(b, []byte("- name: "+tool+"\n"), []byte("- name: "+name+"_"+tool+"\n"), 1)
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return dir
 }
 
 // window is one server as a host starts it, with a client that calls.

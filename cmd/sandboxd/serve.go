@@ -51,7 +51,7 @@ func (c *serveCmd) Run(a *app) error {
 	}
 	conf := first.config
 	if c.Stdio && c.HTTP == "" {
-		err := daemon.Attach(a.ctx, a.state, daemon.Greeting{Version: version(), Packages: conf.Packages, TrustChanges: c.TrustChanges}, a.stdin, a.stdout)
+		err := daemon.Attach(a.ctx, a.state, daemon.Greeting{Version: version(), Packages: conf.Packages, HostTools: conf.HostTools, TrustChanges: c.TrustChanges}, a.stdin, a.stdout)
 		if !errors.Is(err, daemon.ErrNoDaemon) {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestServeStdio(t *testing.T) {
 	if code != 0 || strings.Count(diag, "\n") != 2 || !strings.Contains(diag, "tool broke a hint") || strings.Count(out, "\n") != 4 {
 		t.Fatalf("status %d, %q, %q", code, out, diag)
 	}
-	for _, want := range []string{`"destructiveHint":true`, guestText, `"dev.sandboxd/violation":{"hint":"readOnlyHint"`, "Retrying will not help"} {
+	for _, want := range []string{`"destructiveHint":false`, guestText, `"dev.sandboxd/violation":{"hint":"readOnlyHint"`, "Retrying will not help"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in %s", want, out)
 		}

@@ -40,8 +40,11 @@ func (a *app) open(b bindings, path string) (_ *session, err error) {
 		return nil, err
 	}
 	a.warn(sources...)
-	s.pkg, err = s.host.Load(a.ctx, sources[0], c.Packages[0], trust.Options{TrustChanges: b.TrustChanges})
-	return s, err
+	if s.pkg, err = s.host.Load(a.ctx, sources[0], c.Packages[0], trust.Options{TrustChanges: b.TrustChanges}); err != nil {
+		return s, err
+	}
+	s.host.Route(s.pkg.Name(), c.Packages[0].Outbox)
+	return s, nil
 }
 
 // warn tells what the manifests say that has no effect.

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/sandboxd/sandboxd/internal/audit"
+	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/internal/trust"
@@ -50,20 +53,28 @@ func (c *approveCmd) Run(a *app) error {
 		}
 		return a.printDiff(candidate.Name, diff, "would be approved")
 	}
-	diff, err := store.Approve(candidate)
+	diff, err := a.approve(conf, store, candidate)
 	if err != nil {
-		return err
-	}
-	log, err := host.OpenLog(a.state, conf)
-	if err != nil {
-		return err
-	}
-	log.OnError(func(err error) { a.logger().Error("audit log", "error", err) })
-	log.PackageAdmitted(candidate.Name, "approve", src.ModuleDigest)
-	if err := log.Close(); err != nil {
 		return err
 	}
 	return a.printDiff(candidate.Name, diff, "approved")
+}
+
+// approve approves a package and puts it on record. Nothing is approved where
+// there is no log.
+func (a *app) approve(conf *config.Config, trusted *trust.Store, c trust.Candidate) (diff string, err error) {
+	s, err := host.OpenStore(a.ctx, a.state, conf)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	log := audit.New(s, audit.Options{OnError: func(err error) { a.logger().Error("audit log", "error", err) }})
+	defer log.Close()
+	if diff, err = trusted.Approve(c); err != nil {
+		return "", err
+	}
+	log.PackageAdmitted(c.Name, "approve", c.Package.ModuleDigest)
+	return diff, nil
 }
 
 func (a *app) printDiff(name, diff, done string) error {

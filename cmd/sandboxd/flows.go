@@ -9,47 +9,23 @@ import (
 	"github.com/sandboxd/sandboxd/tool"
 )
 
-// proof is what holds of every tool of a package, whatever its code does,
-// because it requests nothing with which it could be otherwise.
-type proof struct {
-	ReadOnly bool `json:"readOnly"`
-	Closed   bool `json:"closed"`
-}
-
-// safeMethods are those that RFC 9110, section 9.2.1, defines to be safe.
-var safeMethods = []string{"GET", "HEAD", "OPTIONS", "TRACE"}
-
-func prove(r tool.Requests) proof {
-	p := proof{
-		ReadOnly: !r.KV && len(r.SQL) == 0 && len(r.Outbox) == 0 && len(r.Services) == 0,
-		Closed:   len(r.HTTP) == 0 && len(r.Outbox) == 0 && len(r.Services) == 0,
-	}
-	for _, v := range r.Volumes {
-		// Without an access of its own a volume is given as each tool's claim can use it.
-		if v.Access != capabilities.ReadAccess {
-			p.ReadOnly = false
-		}
-	}
-	for _, h := range r.HTTP {
-		unsafe := func(m string) bool { return !slices.Contains(safeMethods, m) }
-		if len(h.Methods) == 0 || slices.ContainsFunc(h.Methods, unsafe) {
-			p.ReadOnly = false
-		}
-	}
-	return p
-}
-
-// flow is a way for data to leave: a closed tool can write a volume that an
-// open tool of the same package can read.
+// flow is a way for data to leave: a closed tool can write a volume, or keys,
+// that an open tool of the same package can read.
 type flow struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
-	Volume string `json:"volume"`
+	Volume string `json:"volume,omitempty"` // this or keys
+	Keys   bool   `json:"keys,omitempty"`
 }
 
 func flows(ts []toolReport) []flow {
 	fs := []flow{}
 	for _, from := range ts {
+		for _, to := range ts {
+			if !from.Effective.OpenWorld && from.keys == capabilities.WriteAccess && to.Effective.OpenWorld && to.keys >= capabilities.ReadAccess {
+				fs = append(fs, flow{From: from.Name, To: to.Name, Keys: true})
+			}
+		}
 		for _, v := range from.Volumes {
 			if from.Effective.OpenWorld || v.Access != capabilities.WriteAccess {
 				continue
