@@ -127,11 +127,11 @@ func checkListed(ctx context.Context, t *testing.T, c session) {
 	}
 	want := []string{
 		// readOnly, destructive, idempotent, openWorld
-		"erase_page false true false false",
+		"erase_page false true true false",
 		"peek_page true false true false",
 		"read_page true false true false",
 		"slow_page false true false false",
-		"write_page false true false false",
+		"write_page false true true false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("tools:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

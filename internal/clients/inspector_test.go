@@ -52,7 +52,7 @@ func TestInspector(t *testing.T) {
 func (i inspector) inspect(t *testing.T, config, folder string) {
 	var list struct{ Tools []listed }
 	i.run(t, config, 0, &list, "tools/list")
-	if !slices.ContainsFunc(list.Tools, func(l listed) bool { return l.String() == "erase_page false true false false" }) {
+	if !slices.ContainsFunc(list.Tools, func(l listed) bool { return l.String() == "erase_page false true true false" }) {
 		t.Errorf("tools/list: %v", list.Tools)
 	}
 	var r result

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
 	"github.com/sandboxd/sandboxd/guests"
 	"github.com/sandboxd/sandboxd/internal/audit"
 	"github.com/sandboxd/sandboxd/internal/clients"
@@ -171,12 +172,21 @@ func (p *process) counts() map[string]float64 {
 func (p *process) records(t *testing.T) []audit.Record {
 	t.Helper()
 	var out []audit.Record
-	skipped, err := audit.Read(p.State, audit.Filter{}, func(r audit.Record) error {
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Folder: p.State})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	skipped, err := audit.Read(t.Context(), s, audit.Filter{}, func(r audit.Record) error {
 		out = append(out, r)
 		return nil
 	})
 	if err != nil || skipped > 0 {
-		t.Errorf("log: %d torn records, %v", skipped, err)
+		t.Errorf("log: %d records skipped, %v", skipped, err)
+	}
+	v, err := audit.Verify(t.Context(), s, audit.VerifyOptions{})
+	if err != nil || len(v.Faults) > 0 || v.Records != len(out) {
+		t.Errorf("log: %d of %d records verified, %v, %v", v.Records, len(out), v.Faults, err)
 	}
 	return out
 }

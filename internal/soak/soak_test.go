@@ -56,24 +56,12 @@ func TestSoak(t *testing.T) {
 		t.Skip("builds and runs the program for a while")
 	}
 	p := start(t)
-	warm := newTally()
-	p.client(t, warm, time.Now().Add(2*time.Second), callers)
+	// As many as later: the store opens its files when it needs them.
+	total, _ := p.clients(t, time.Now().Add(3*time.Second), false)
 	before := p.size()
 	until := time.Now().Add(*duration)
-	total := warm
-	var mu sync.Mutex
-	var work sync.WaitGroup
-	for i := range callers {
-		work.Go(func() {
-			mine := newTally()
-			p.client(t, mine, until, i)
-			mu.Lock()
-			defer mu.Unlock()
-			total.add(mine)
-		})
-	}
-	reloads := p.reloadUntil(until)
-	work.Wait()
+	more, reloads := p.clients(t, until, true)
+	total.add(more)
 	after := p.settled(before, total)
 	for _, f := range total.faults {
 		t.Error(f)
@@ -86,6 +74,28 @@ func TestSoak(t *testing.T) {
 	t.Logf("%v: %d calls ok, %d lies stopped, %d given up, %d reloads; reading calls p50 %v, p99 %v",
 		*duration, len(total.ok), len(total.lies), total.cancelled, reloads, total.read[n/2], total.read[n*99/100])
 	t.Logf("before %v, after %v", before, after)
+}
+
+// clients lets all of them call until then, and the configuration be taken anew as
+// often as it goes meanwhile where reload is set.
+func (p *process) clients(t *testing.T, until time.Time, reload bool) (total *tally, reloads int) {
+	total = newTally()
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	for i := range callers {
+		work.Go(func() {
+			mine := newTally()
+			p.client(t, mine, until, i)
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(mine)
+		})
+	}
+	if reload {
+		reloads = p.reloadUntil(until)
+	}
+	work.Wait()
+	return total, reloads
 }
 
 // client calls until the time is up, on a connection that it makes anew now and
