@@ -20,54 +20,82 @@ const module = "github.com/sandboxd/sandboxd/"
 // directly. A package that is not in it fails, and so does a table that goes in
 // a circle.
 var mayImport = map[string][]string{
-	"capabilities":        {},
-	"capabilities/volume": {"capabilities"},
-	"capabilities/files":  {"capabilities", "capabilities/volume"},
-	"capabilities/tx":     {"capabilities", "capabilities/volume"},
-	"internal/wasmbin":    {},
-	"internal/term":       {},
-	"internal/regular":    {},
-	"internal/wasmtest":   {},
-	"tool":                {"capabilities", "internal/regular", "internal/strictyaml", "internal/term", "internal/wasmbin"},
-	"runtime/wasi":        {"capabilities", "capabilities/volume", "capabilities/files"},
-	"runtime/hostmcp":     {"runtime/wasi"},
+	"capabilities":                 {},
+	"capabilities/volume":          {"capabilities"},
+	"capabilities/files":           {"capabilities", "capabilities/volume"},
+	"capabilities/store":           {},
+	"capabilities/store/storetest": {"capabilities/store"},
+	"capabilities/store/sqlite":    {"capabilities/store"},
+	"capabilities/store/postgres":  {"capabilities/store"},
+	"capabilities/volume/stored":   {"capabilities", "capabilities/store", "capabilities/volume"},
+	"capabilities/kv":              {"capabilities", "capabilities/store"},
+	"capabilities/outbox":          {"capabilities", "capabilities/store"},
+	"capabilities/additive":        {"capabilities", "capabilities/volume"},
+	"capabilities/undo":            {"capabilities", "capabilities/store", "capabilities/volume"},
+	"capabilities/tx": {
+		"capabilities", "capabilities/kv", "capabilities/outbox", "capabilities/store", "capabilities/undo", "capabilities/volume",
+		"capabilities/volume/stored",
+	},
+	"internal/pgtest":    {},
+	"internal/memstore":  {"capabilities/store"},
+	"internal/courier":   {"capabilities/outbox", "capabilities/store"},
+	"internal/wasmbin":   {},
+	"internal/term":      {},
+	"internal/regular":   {},
+	"internal/wasmtest":  {},
+	"tool":               {"capabilities", "internal/regular", "internal/strictyaml", "internal/term", "internal/wasmbin"},
+	"runtime/wasi":       {"capabilities", "capabilities/volume", "capabilities/files"},
+	"runtime/hostmcp":    {"runtime/wasi"},
+	"runtime/hostkv":     {"capabilities", "capabilities/kv", "runtime/wasi"},
+	"runtime/hostoutbox": {"capabilities", "capabilities/outbox", "runtime/wasi"},
 	"runtime": {
-		"capabilities", "capabilities/volume", "capabilities/files", "capabilities/tx",
-		"internal/wasmbin", "runtime/hostmcp", "runtime/wasi", "tool",
+		"capabilities", "capabilities/additive", "capabilities/files", "capabilities/kv", "capabilities/outbox", "capabilities/store",
+		"capabilities/tx", "capabilities/undo", "capabilities/volume", "capabilities/volume/stored",
+		"internal/wasmbin", "runtime/hostkv", "runtime/hostmcp", "runtime/hostoutbox", "runtime/wasi", "tool",
 	},
 	"internal/strictyaml": {"internal/term"},
 	"internal/build":      {"internal/regular", "tool"},
-	"internal/audit":      {"capabilities", "internal/term", "runtime"},
+	"internal/audit":      {"capabilities", "capabilities/store", "internal/courier", "internal/term", "runtime"},
 	"internal/httpio":     {},
 	"internal/metrics":    {"capabilities", "runtime"},
 	"internal/trace":      {"capabilities", "runtime"},
 	"internal/trust":      {"capabilities", "internal/regular", "internal/term", "tool"},
 	"internal/config":     {"capabilities", "internal/strictyaml", "internal/term", "tool"},
-	"internal/mcpserver":  {"capabilities", "runtime", "tool"},
+	"internal/mcpserver":  {"capabilities", "capabilities/undo", "runtime", "tool"},
 	"internal/host": {
-		"internal/audit", "internal/config", "internal/trust", "internal/wasmbin", "runtime", "tool",
+		"capabilities/store", "capabilities/store/postgres", "capabilities/store/sqlite", "capabilities/undo", "internal/audit", "internal/config",
+		"internal/courier", "internal/trust", "internal/wasmbin", "runtime", "tool",
 	},
 	"internal/daemon": {
-		"internal/audit", "internal/config", "internal/host", "internal/httpio", "internal/mcpserver", "internal/metrics",
+		"internal/audit", "internal/config", "internal/courier", "internal/host", "internal/httpio", "internal/mcpserver", "internal/metrics",
 		"internal/trace", "internal/trust", "runtime", "tool",
 	},
 	"internal/demo": {
-		"capabilities", "guests", "internal/audit", "internal/build", "internal/mcpserver", "internal/term", "runtime", "tool",
+		"capabilities", "capabilities/kv", "capabilities/outbox", "capabilities/store", "capabilities/volume/stored", "guests", "internal/audit", "internal/build",
+		"internal/config", "internal/host", "internal/mcpserver", "internal/term", "internal/trust", "runtime", "tool",
+	},
+	"internal/verify": {
+		"capabilities", "capabilities/volume/stored", "internal/memstore", "internal/regular", "internal/strictyaml", "internal/term", "runtime", "tool",
 	},
 	"internal/conformance": {},
+	"internal/corpus":      {},
+	"internal/crash":       {},
 	"internal/clients":     {},
 	"internal/prometheus":  {},
 	"internal/soak":        {},
 	"internal/snippets":    {},
 	"cmd/sandboxd": {
-		"capabilities", "guests", "internal/audit", "internal/build", "internal/config", "internal/daemon", "internal/demo",
-		"internal/host", "internal/mcpserver", "internal/term", "internal/trust", "internal/wasmbin", "runtime", "tool",
+		"capabilities", "capabilities/store", "capabilities/undo", "capabilities/volume", "capabilities/volume/stored", "guests", "internal/audit", "internal/build", "internal/config", "internal/daemon", "internal/demo",
+		"internal/host", "internal/mcpserver", "internal/memstore", "internal/term", "internal/trust", "internal/verify", "internal/wasmbin", "runtime", "tool",
 	},
 	"bench/guest":                {"guests/sdk"},
 	"internal/clients/guest":     {"guests/sdk"},
 	"internal/conformance/guest": {"guests/sdk"},
+	"internal/crash/guest":       {"guests/sdk", "guests/sdk/kv", "guests/sdk/outbox"},
 	"guests":                     {},
 	"guests/sdk":                 {},
+	"guests/sdk/kv":              {},
+	"guests/sdk/outbox":          {},
 	"guests/wasi":                {},
 	"guests/internal/guesttest":  {"guests/sdk"},
 }
@@ -80,6 +108,8 @@ var onlyImporter = map[string]string{
 	"go.opentelemetry.io/otel":               "internal/trace",
 	"github.com/fsnotify/fsnotify":           "internal/daemon",
 	"github.com/alecthomas/kong":             "cmd/sandboxd",
+	"github.com/ncruces/go-sqlite3":          "capabilities/store/sqlite",
+	"github.com/jackc/pgx":                   "capabilities/store/postgres",
 }
 
 type goPackage struct {
@@ -95,7 +125,7 @@ func TestImportDirection(t *testing.T) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		allowed, listed := mayImport[name]
 		if strings.HasPrefix(name, "guests/") && !listed {
-			allowed, listed = []string{"guests/sdk", "guests/wasi"}, true
+			allowed, listed = []string{"guests/sdk", "guests/sdk/kv", "guests/sdk/outbox", "guests/wasi"}, true
 		}
 		if !listed && len(p.GoFiles) > 0 {
 			t.Errorf("%s: not in the table of import directions", name)

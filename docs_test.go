@@ -263,6 +263,13 @@ func command(dir, line, home string, env ...string) *exec.Cmd {
 // its commands, without a network.
 func TestGoPage(t *testing.T) { followPage(t, "docs/go.md", "") }
 
+// TestTransactionsPage does the same with docs/transactions.md. What the page has of
+// MCP is run by the test of this name in internal/mcpserver.
+func TestTransactionsPage(t *testing.T) { followPage(t, "docs/transactions.md", "") }
+
+// TestVerifyPage does the same with docs/verify.md.
+func TestVerifyPage(t *testing.T) { followPage(t, "docs/verify.md", "") }
+
 // TestHostPage does the same with docs/host-your-tool.md. At its end the daemon
 // that was started on the way must list the tool as it was approved.
 func TestHostPage(t *testing.T) {
