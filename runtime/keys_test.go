@@ -112,7 +112,7 @@ func value(t *testing.T, s store.Store, principal string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, _, _, err := kv.Stored(now, store.Space{Principal: principal, Package: "p", Area: keyArea}).Get(t.Context(), "k")
+	v, _, _, err := kv.Stored(now, store.Space{Principal: principal, Package: "p", Area: kv.Area}).Get(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
 	}

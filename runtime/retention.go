@@ -6,7 +6,6 @@ import "time"
 // value of a field is its default.
 type Retention struct {
 	Undo        time.Duration // what undoing a call takes; default: 7 days
-	UndoBytes   int64         // of it, of one principal's package; the oldest goes first, none that is guaranteed for longer; default: 1 GiB
 	UndoCall    int64         // of one call, in bytes of old contents; default: 256 MiB
 	Idempotency time.Duration // results under idempotency keys; default: 24 h
 }
@@ -15,9 +14,6 @@ type Retention struct {
 func (r Retention) orDefault() Retention {
 	if r.Undo <= 0 {
 		r.Undo = 7 * 24 * time.Hour
-	}
-	if r.UndoBytes <= 0 {
-		r.UndoBytes = 1 << 30
 	}
 	if r.UndoCall <= 0 {
 		r.UndoCall = 256 << 20

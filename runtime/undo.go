@@ -185,7 +185,7 @@ func (u *undoing) world(ctx context.Context, k *undo.Kept) (w world, release fun
 	e := u.engine
 	w = world{
 		store: e.store, intents: e.intents, reader: &lateSnapshot{store: e.store}, shared: map[string]string{},
-		space: store.Space{Principal: u.principal, Package: k.Package, Area: keyArea},
+		space: store.Space{Principal: u.principal, Package: k.Package, Area: kv.Area},
 	}
 	var opened []*folder
 	release = func() error {
@@ -361,6 +361,9 @@ func (u *undoing) explain(r *Result) string {
 func (e *Engine) Changes(ctx context.Context, principal, pkg string, limit int) ([]*undo.Kept, error) {
 	if e.store == nil {
 		return nil, ErrNoStore
+	}
+	if principal == "" {
+		principal = LocalPrincipal
 	}
 	now, err := e.store.Snapshot(ctx)
 	if err != nil {

@@ -5,13 +5,11 @@ import (
 	"math/rand/v2"
 
 	"github.com/sandboxd/sandboxd/capabilities/additive"
+	"github.com/sandboxd/sandboxd/capabilities/kv"
 	"github.com/sandboxd/sandboxd/capabilities/outbox"
 	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/tool"
 )
-
-// keyArea is the area of a package's keys in the store.
-const keyArea = "kv"
 
 // world returns what one run of a call works on.
 func (p *Package) world(ctx context.Context, s *callSpec, opened []*folder) (world, error) {
@@ -24,7 +22,7 @@ func (p *Package) world(ctx context.Context, s *callSpec, opened []*folder) (wor
 	}
 	if e.store != nil {
 		w.reader = &lateSnapshot{store: e.store}
-		w.space = store.Space{Principal: principal, Package: p.name, Area: keyArea}
+		w.space = store.Space{Principal: principal, Package: p.name, Area: kv.Area}
 		w.sender = outbox.Sender{Principal: principal, Package: p.name, Tool: s.tool.Definition.Name, Arguments: s.arguments, CallID: id}
 	}
 	var err error

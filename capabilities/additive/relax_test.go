@@ -237,7 +237,7 @@ func TestHints(t *testing.T) {
 		{"volatile", `{"a":1,"b":1}`, `{"a":1,"b":2}`, "", "volatile /data/f#/b"},
 		{"volatile below", `{"list":[{"i":1,"n":1}]}`, `{"list":[{"i":1,"n":2}]}`, "", "volatile /data/f#/list/*/n"},
 		{"volatile, type changed", `{"a":1,"b":1}`, `{"a":1,"b":"2"}`, "", ""},
-		{"transition", `{"status":"a"}`, `{"status":"b"}`, "", `transition /data/f#/status from "a" to "b"`},
+		{"transition", `{"status":"a"}`, `{"status":"b"}`, "", `transition at /data/f#/status from "a" to "b"`},
 		{"another transition", `{"status":"a"}`, `{"status":"c"}`, "", ""},
 		{"history", `{"x":1}`, `{}`, `{"x":1}`, "history of /data/f under /data/old"},
 		{"nothing", `{"x":1}`, `{}`, "", ""},
@@ -257,7 +257,7 @@ func TestHints(t *testing.T) {
 		})
 	}
 	all.Recoverable = 30 * 24 * time.Hour
-	if l := judged(t, files{"f": text1("a")}, files{}, Rules{Requested: all}).Loss(); l == nil || l.Hint != asked("recoverable 30d") {
+	if l := judged(t, files{"f": text1("a")}, files{}, Rules{Requested: all}).Loss(); l == nil || l.Hint != asked("recoverable 720h0m0s") {
 		t.Errorf("got %+v", l)
 	}
 }

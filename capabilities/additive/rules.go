@@ -133,7 +133,7 @@ func exceptions(file string, volatile []Pointer, transitions []Transition) []exc
 		if t.At.File == file && len(t.At.Segments) > 0 {
 			list = append(list, exception{
 				at: t.At.Segments, from: t.From, to: t.To,
-				written: fmt.Sprintf("transition %s from %q to %q", t.At, t.From, t.To),
+				written: t.String(),
 			})
 		}
 	}

@@ -87,12 +87,13 @@ func fileKind(k volume.Kind) string {
 // asked says which requested relaxation would have allowed something.
 func asked(what string) string { return fmt.Sprintf(hintAsked, what) }
 
+// String returns the relaxation as the configuration names it: a hint says what to
+// list there.
+func (t Transition) String() string {
+	return fmt.Sprintf("transition at %s from %q to %q", t.At, t.From, t.To)
+}
+
+// String returns the relaxation as the configuration names it.
 func (h History) String() string { return fmt.Sprintf("history of %s under %s", h.Of, h.Under) }
 
-// recoverable returns a time as people write it in days, where that is possible.
-func recoverable(d time.Duration) string {
-	if day := 24 * time.Hour; d%day == 0 {
-		return fmt.Sprintf("recoverable %dd", d/day)
-	}
-	return "recoverable " + d.String()
-}
+func recoverable(d time.Duration) string { return "recoverable " + d.String() }

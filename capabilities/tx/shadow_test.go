@@ -235,7 +235,7 @@ func TestShadow(t *testing.T) {
 			}
 			must(rt, committed.tx.Rollback())
 		})
-		if changed < 10 {
+		if changed < 1 || changed < 10 && !testing.Short() {
 			t.Errorf("%d changes: the test does not reach what it should", changed)
 		}
 	})

@@ -171,7 +171,7 @@ func (t *Tx) Err() error { return t.broken }
 func (t *Tx) Overlay(name string) *volume.Overlay { return t.overlays[name] }
 
 // Effects returns what the call read in all volumes, then what it would leave,
-// cut as [volume.Overlay.Effects] says.
+// where what concerns files may be cut as [volume.Overlay.Effects] says.
 func (t *Tx) Effects() []capabilities.Effect {
 	t.mu.Lock()
 	defer t.mu.Unlock()

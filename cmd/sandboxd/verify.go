@@ -18,7 +18,7 @@ type verifyCmd struct {
 
 	Package string `arg:"" help:"Folder or .wasm file of the package."`
 	Cases   string `placeholder:"FILE" help:"Calls to make, see docs/verify.md. Default: cases.json or cases.yaml beside tool.yaml."`
-	Format  string `enum:"text,json,sarif,junit" default:"text" help:"text, json, sarif or junit."`
+	Format  string `enum:"text,json,sarif,junit" default:"text" help:"text or json (sarif, junit: not supported yet)."`
 	Suggest bool   `help:"Print also the annotations that would claim all that was seen, as a part of tool.yaml."`
 	Tool    string `placeholder:"NAME" help:"Verify this tool only."`
 	Call    string `placeholder:"ID" help:"Make this call only, by its name in the report."`

@@ -21,7 +21,7 @@ const (
 	TypeLoad      Type = "load"    // a package that cannot run
 	TypeApprove   Type = "approve" // a package that may run from now on
 	TypeConfig    Type = "config"  // the configuration was read again
-	TypeOutbox    Type = "outbox"  // a message was queued, delivered or given up
+	TypeOutbox    Type = "outbox"  // what became of a message: queued, delivered, failed, given up, without a sink
 )
 
 // maxText bounds how much a record keeps of a guest's log, and of an error,

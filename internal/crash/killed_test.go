@@ -16,12 +16,12 @@ func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	for name, p := range map[string]place{
-		"host folder":                      folder(t, t.TempDir(), "disk"),
-		"managed volumes":                  {Program: "steps", State: t.TempDir()},
-		"host folder on a file system off": folder(t, apart(t), "disk"),
+	for name, at := range map[string]func(t *testing.T) place{
+		"host folder":                      func(t *testing.T) place { return folder(t, t.TempDir(), "disk") },
+		"managed volumes":                  func(t *testing.T) place { return place{Program: "steps", State: t.TempDir()} },
+		"host folder on a file system off": func(t *testing.T) place { return folder(t, apart(t), "disk") },
 	} {
-		t.Run(name, func(t *testing.T) { killed(t, p, *kills/3) })
+		t.Run(name, func(t *testing.T) { killed(t, at(t), *kills/3) })
 	}
 }
 

@@ -128,13 +128,13 @@ func (d *daemon) whenReady(h http.Handler) http.Handler {
 }
 
 // readyz says whether the daemon takes calls: its packages are compiled, its
-// state folder can be written, and it does not drain.
+// state folder can be written and its store be read, and it does not drain.
 func (d *daemon) readyz(w http.ResponseWriter, r *http.Request) {
 	s := state(d.state.Load())
 	if s == ready {
 		if err := d.host.Reachable(r.Context()); err != nil {
-			d.Logger.Error("state folder", "error", err)
-			http.Error(w, "state folder cannot be written", http.StatusServiceUnavailable)
+			d.Logger.Error("not ready", "error", err)
+			http.Error(w, "state folder cannot be written, or the store not be read", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, s)

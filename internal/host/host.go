@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	h.post = courier.New(h.posting(o))
 	h.engine, err = runtime.New(ctx, runtime.Options{
 		Store: h.store, SharedStore: c.Store != "",
-		Retention: runtime.Retention{Undo: c.Keep.Undo, UndoBytes: c.Keep.UndoSize, Idempotency: c.Keep.IdempotencyKeys},
+		Retention: runtime.Retention{Undo: c.Keep.Undo, Idempotency: c.Keep.IdempotencyKeys},
 		Cache:     Compiled(o.Cache),
 		Reserved:  slices.DeleteFunc([]string{o.Cache}, func(dir string) bool { return dir == "" }),
 		State:     o.State,

@@ -63,13 +63,9 @@ func (s *Server) changes(ctx context.Context, c hostCall) (*hostAnswer, error) {
 	if err := json.Unmarshal(c.arguments, &in); err != nil {
 		return nil, err
 	}
-	principal := c.principal
-	if principal == "" {
-		principal = runtime.LocalPrincipal
-	}
 	var kept []*undo.Kept
 	for _, pkg := range s.packages() {
-		list, err := s.host.Changes(ctx, principal, pkg, in.Limit)
+		list, err := s.host.Changes(ctx, c.principal, pkg, in.Limit)
 		if errors.Is(err, runtime.ErrNoStore) {
 			break
 		}

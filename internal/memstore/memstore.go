@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -105,7 +106,7 @@ func (s *Store) Usage(ctx context.Context, sp store.Space) (store.Usage, error) 
 	if err != nil {
 		return store.Usage{}, err
 	}
-	list, err := snap.Scan(ctx, store.Range{Space: sp}, len(s.keys)+1)
+	list, err := snap.Scan(ctx, store.Range{Space: sp}, math.MaxInt)
 	var u store.Usage
 	for _, e := range list {
 		u.Keys++
