@@ -127,7 +127,7 @@ func TestViolationSaysHowToAllowIt(t *testing.T) {
 	inBothEras(t, d, func(t *testing.T, u *user) {
 		u.does("put", put("secret.of.guest", "old"))
 		a := u.call("fill", put("secret.of.guest", "new"), nil)
-		for _, want := range []string{"destructiveHint: false", "Line 1 was removed, changed or moved.", "recoverable 30d", "sandboxd approve"} {
+		for _, want := range []string{"destructiveHint: false", "Line 1 was removed, changed or moved.", "recoverable 720h0m0s", "sandboxd approve"} {
 			if !strings.Contains(a.text, want) {
 				t.Errorf("no %q in %q", want, a.text)
 			}
