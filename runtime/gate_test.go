@@ -158,6 +158,28 @@ func TestGateAdmitsInOrder(t *testing.T) {
 	})
 }
 
+// TestGateOvertakesNobody: a call that needs little does not pass one that waits
+// for room, and does where that one waits for others of its own.
+func TestGateOvertakesNobody(t *testing.T) {
+	come := func(g *gate, principal string, memory int64) *ticket {
+		k, err := g.queued(principal, memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	g := &gate{limits: CallLimits{Calls: 4, Waiting: 4, Memory: 10}}
+	first, large, small := come(g, LocalPrincipal, 6), come(g, LocalPrincipal, 6), come(g, "bob", 1)
+	if !first.isIn() || large.isIn() || small.isIn() {
+		t.Errorf("in: first %t, large %t, small %t; want the first alone", first.isIn(), large.isIn(), small.isIn())
+	}
+	g = &gate{limits: CallLimits{Calls: 4, Waiting: 4, Memory: 10}}
+	first, own, other := come(g, "alice", 5), come(g, "alice", 1), come(g, "bob", 1)
+	if !first.isIn() || own.isIn() || !other.isIn() {
+		t.Errorf("in: first %t, own %t, other %t; want all but the own", first.isIn(), own.isIn(), other.isIn())
+	}
+}
+
 // TestGateForgetsNobody: callers that give up at any moment leave their place.
 func TestGateForgetsNobody(t *testing.T) {
 	g := &gate{limits: CallLimits{Calls: 3, Waiting: 40, Memory: 20, Wait: time.Minute}}
