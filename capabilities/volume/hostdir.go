@@ -170,7 +170,11 @@ func (h *HostDir) Lstat(name string) (Info, Stamp, error) {
 		fi, err = h.lstat(path)
 	}
 	if err != nil {
-		return Info{}, Stamp{}, errnoOf(err)
+		err = errnoOf(err)
+		if !isAbsent(err) && h.throughLink(name) {
+			err = capabilities.ENOTDIR
+		}
+		return Info{}, Stamp{}, err
 	}
 	st := stampOf(fi)
 	if early(fi) {
