@@ -2,8 +2,8 @@ package volume
 
 import "io/fs"
 
-// throughLink reports whether a name passes through a link: what a call has put in
-// the place of one, a judge asks for by its name.
+// throughLink reports whether a name passes through a link. Judges ask for such names
+// where a call has put a directory in the place of a link.
 func (h *HostDir) throughLink(name string) bool {
 	for i := range len(name) {
 		if name[i] != '/' {
