@@ -47,12 +47,17 @@ var fibCode = []byte{
 	0x6a, 0x0b, 0x0b, // i32.add, end, end
 }
 
-func fib() []byte {
+func fib() []byte { return fibOf(fibCode) }
+
+// loopFib is fib after a loop that is empty.
+func loopFib() []byte { return fibOf(cat([]byte{0x03, 0x40, 0x0b}, fibCode)) }
+
+func fibOf(code []byte) []byte {
 	return mod(
 		sec(sectionType, vec(functype("\x7f", "\x7f"))),
 		sec(sectionFunction, vec(num(0))),
 		sec(sectionExport, vec(cat(str("fib"), []byte{0, 0}))),
-		sec(sectionCode, vec(fn(fibCode...))),
+		sec(sectionCode, vec(fn(code...))),
 	)
 }
 

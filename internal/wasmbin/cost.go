@@ -8,6 +8,7 @@ import "math"
 type coster struct {
 	p         *parser
 	f         *reader
+	paths     *paths // where Rewrite puts checks
 	frames    []costFrame
 	stack     []uint32 // operands: numbers, or which local they are of
 	locals    []local
@@ -75,14 +76,27 @@ func newCoster(p *parser, f *reader, t FuncType, locals uint64) *coster {
 	if cap(p.locals) < n {
 		p.locals = make([]local, n)
 	}
-	c := &coster{p: p, f: f, epoch: 1, locals: p.locals[:n], stack: p.operands[:0]}
+	c := &coster{p: p, f: f, paths: &p.paths, epoch: 1, locals: p.locals[:n], stack: p.operands[:0]}
 	clear(c.locals)
+	c.paths.begin()
 	c.frames = append(c.frames, costFrame{results: len(t.Results), joined: nowhere})
 	c.values = uint64(len(t.Params) + len(t.Results))
-	// Guard may put a loop there.
-	c.loops, c.loopDepth = 1, 1
-	c.node(2)
+	c.check(1)
 	return c
+}
+
+// What the code of a check weighs, without its call.
+const weightCheck = 14
+
+// check counts n checks, as Rewrite puts in.
+func (c *coster) check(n uint64) {
+	c.node(3 * n)
+	c.calls += n
+	c.weight += n * (weightCheck + weightCall)
+	c.globalUses += 4 * n
+	c.values += n * (2 + c.p.mutables)
+	c.top().sets += 2
+	c.find(6 * n)
 }
 
 func (c *coster) top() *costFrame { return &c.frames[len(c.frames)-1] }
@@ -128,6 +142,7 @@ func (c *coster) net(n int, fresh bool) {
 func (c *coster) operand(start int) *reader { return &reader{b: c.f.b[:c.f.pos], pos: start + 1} }
 
 func (c *coster) visit(start int, op byte, sub uint32) {
+	c.stretches(start, op, sub)
 	switch op {
 	case opBlock, opLoop, opIf:
 		c.open(start, op)
@@ -146,6 +161,12 @@ func (c *coster) visit(start int, op byte, sub uint32) {
 		if i := c.operand(start).u32(); uint64(i) < uint64(len(c.p.types)) {
 			c.call(weightCallIndirect, c.p.types[i])
 		}
+	case opRefFunc:
+		c.p.refer(c.operand(start).u32())
+		c.globalUses++
+		c.top().sets++
+		c.find(1)
+		c.plain(op)
 	case opBulk:
 		c.bulkOp(sub)
 	case opVector:
@@ -154,6 +175,21 @@ func (c *coster) visit(start int, op byte, sub uint32) {
 		c.local(op, c.operand(start).u32())
 	default:
 		c.plain(op)
+	}
+}
+
+// stretches counts the checks of [planner], of which it does not know what functions
+// weigh that have none.
+func (c *coster) stretches(start int, op byte, sub uint32) {
+	n := weigh(op, sub)
+	if op == opCall && c.p.small(c.operand(start).u32()) {
+		n += lightWeight
+	}
+	if n > 0 && c.paths.add(n) {
+		c.check(1)
+	}
+	if op == opCall || op == opCallIndirect {
+		c.paths.called()
 	}
 }
 
@@ -169,6 +205,7 @@ func (c *coster) plain(op byte) {
 		c.top().sets++
 		c.find(1)
 	case op == opMemoryGrow:
+		c.check(1)
 		c.top().sets += 2
 	}
 	c.net(int(effect[op]), op >= opFirstLoad && op <= 0xc4 || op == opTableGet)
@@ -242,6 +279,7 @@ func (c *coster) bulkOp(sub uint32) {
 		return
 	}
 	c.find(2)
+	c.check(1)
 	c.bulk++
 	c.f.costly("bulk instructions in one function", c.bulk, maxBulk)
 	if sub == 11 || sub == 17 { // memory.fill and table.fill are loops

@@ -12,10 +12,11 @@ func (c *coster) open(start int, op byte) {
 	switch op {
 	case opBlock:
 		c.node(1)
-	case opLoop:
-		c.node(2)
-		c.loops++
-		c.merges += 2
+	case opLoop: // with another one around it, as it may be tight
+		c.node(6)
+		c.check(2)
+		c.loops += 2
+		c.merges += 4
 		fr.loops++
 		fr.looped = true
 		c.loopDepth = max(c.loopDepth, fr.loops)
@@ -30,6 +31,7 @@ func (c *coster) open(start int, op byte) {
 	fr.now, fr.entry = t.now, t.now
 	fr.height = max(t.height, len(c.stack)-fr.params)
 	c.frames = append(c.frames, fr)
+	c.paths.enter(op)
 }
 
 func (c *coster) blockArity(start int) (params, results int) {
@@ -66,6 +68,7 @@ func (c *coster) alternative() {
 	t.dead = len(c.frames) > 1 && c.frames[len(c.frames)-2].dead
 	c.epoch++
 	c.move(len(c.stack), t.params)
+	c.paths.alternative()
 }
 
 func (c *coster) end() {
@@ -77,6 +80,7 @@ func (c *coster) end() {
 		c.arrive(t, t.now)
 	}
 	c.move(len(c.stack), 0)
+	c.paths.leave()
 	if t.ways > 1 {
 		c.merge(t)
 	}
@@ -138,6 +142,7 @@ func (c *coster) jump(start int, op byte) {
 	}
 	c.move(len(c.stack), 0)
 	c.top().dead = true
+	c.paths.stop()
 }
 
 // branch counts a branch to a label, and the node after it.
@@ -153,6 +158,7 @@ func (c *coster) branch(label uint32) {
 			c.edges += c.top().now.chain
 		} else {
 			c.arrive(t, c.top().now)
+			c.paths.join(label)
 		}
 	}
 	c.node(1)

@@ -23,14 +23,35 @@ const (
 	opGlobalGet    = 0x23
 	opGlobalSet    = 0x24
 	opTableGet     = 0x25
+	opTableSet     = 0x26
 	opFirstLoad    = 0x28
 	opFirstStore   = 0x36
 	opLastStore    = 0x3e
 	opMemoryGrow   = 0x40
+	opI32Const     = 0x41
+	opI64Const     = 0x42
+	opI32GeS       = 0x4e
+	opI32LtU       = 0x49
+	opI32Shl       = 0x74
+	opI32LeU       = 0x4d
+	opI32Add       = 0x6a
+	opI32Sub       = 0x6b
+	opI64GeS       = 0x59
+	opI64Add       = 0x7c
+	opI64Sub       = 0x7d
+	opI64Shl       = 0x86
+	opI64ShrU      = 0x88
+	opI64ExtendU   = 0xad // of an i32
+	opI32FromF32   = 0xbc // these four keep the bits
+	opI64FromF64   = 0xbd
+	opF32FromI32   = 0xbe
+	opF64FromI64   = 0xbf
 	opRefFunc      = 0xd2
 	opBulk         = 0xfc // prefix of saturating conversions, bulk memory and tables
 	opVector       = 0xfd // prefix of vector instructions
 )
+
+const vectorOr = 80 // after opVector
 
 // immediate says what follows an opcode.
 type immediate byte

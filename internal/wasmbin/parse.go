@@ -1,5 +1,7 @@
 package wasmbin
 
+import "slices"
+
 // Limits of the implementation. They are those of the WebAssembly JavaScript
 // Interface, "Implementation-defined Limits", which toolchains stay below, or
 // lower ones for what costs a host much; elements, names, sections and the sum
@@ -15,7 +17,7 @@ const (
 	maxMemories = 100
 	maxParams   = 1000
 	maxResults  = 1000
-	maxLocals   = 50_000
+	maxLocals   = 50_000 - extraLocals
 	maxBody     = 7_654_321 // bytes of one function
 	maxElements = 1_000_000 // of all segments together
 	maxNames    = 2_000_000 // of the name section
@@ -31,12 +33,15 @@ type parser struct {
 	types    []FuncType
 	funcs    []uint32 // type of every function, imported ones first
 	globals  int
-	mutables uint64 // of the globals
+	refs     []uint32          // functions that code refers to
+	refAt    map[uint32]uint32 // where in refs each is
+	mutables uint64            // of the globals
 	codes    int
 	counted  bool // there is a data count
 	count    uint32
 	localSum uint64
 	elements uint64
+	segments uint64 // of elements and of data
 	typeSum  uint64 // parameters and results of all types
 	nodes    uint64 // basic blocks of the largest function
 	memory   uint64 // bytes that the largest function takes to compile
@@ -44,9 +49,26 @@ type parser struct {
 	work     uint64 // ns that the functions take to compile
 	locals   []local
 	operands []uint32
+	paths    paths
+	bodies   []uint32 // bytes of each
 }
 
 func parse(b []byte) (*parser, error) {
+	p, err := parseSections(b, nil)
+	if err != nil {
+		return nil, err
+	}
+	if p.codes != p.module.Functions {
+		return nil, &FormatError{Offset: len(b), Problem: "functions and bodies differ in number"}
+	}
+	if err := p.perFunction(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// parseSections reads the sections of a module but for those that it passes over.
+func parseSections(b []byte, passed []byte) (*parser, error) {
 	sections, err := split(b)
 	if err != nil {
 		return nil, err
@@ -56,6 +78,9 @@ func parse(b []byte) (*parser, error) {
 	}
 	p := &parser{sections: sections}
 	for _, s := range sections {
+		if slices.Contains(passed, s.id) {
+			continue
+		}
 		r := &reader{b: s.body, base: s.off}
 		p.section(s.id, r)
 		if r.err == nil && r.left() > 0 {
@@ -64,12 +89,6 @@ func parse(b []byte) (*parser, error) {
 		if r.err != nil {
 			return nil, r.err
 		}
-	}
-	if p.codes != p.module.Functions {
-		return nil, &FormatError{Offset: len(b), Problem: "functions and bodies differ in number"}
-	}
-	if err := p.perFunction(); err != nil {
-		return nil, err
 	}
 	return p, nil
 }
@@ -119,6 +138,7 @@ func (p *parser) section(id byte, r *reader) {
 				return
 			}
 			r.limit("elements", p.elements, maxElements)
+			p.segments++
 		}
 	case sectionDataCount:
 		p.count, p.counted = r.u32(), true
@@ -248,6 +268,7 @@ func (p *parser) code(r *reader) {
 		return
 	}
 	imported := len(p.funcs) - p.module.Functions
+	p.sizes(*r)
 	for i := range p.codes {
 		body := r.sub(uint64(r.u32()))
 		r.limit("bytes in one function", uint64(len(body.b)), maxBody)
@@ -268,15 +289,43 @@ func (p *parser) code(r *reader) {
 	}
 }
 
+// sizes notes how large the function bodies are.
+func (p *parser) sizes(r reader) {
+	p.bodies = make([]uint32, 0, p.codes)
+	for range p.codes {
+		n := r.u32()
+		r.sub(uint64(n))
+		if r.err != nil {
+			return
+		}
+		p.bodies = append(p.bodies, n)
+	}
+}
+
+// small reports whether function i may be one that has no check: see lightWeight.
+func (p *parser) small(i uint32) bool {
+	n := uint64(i) - uint64(len(p.funcs)-p.module.Functions)
+	return n < uint64(len(p.bodies)) && p.bodies[n] <= lightBytes
+}
+
 // localDecls reads the declarations of locals and returns how many there are.
 func localDecls(r *reader) uint64 {
 	var sum uint64
-	for range r.count("local declarations", maxLocals) {
-		sum += uint64(r.u32())
-		valueType(r)
-		r.limit("locals in one function", sum, maxLocals)
-	}
+	localRuns(r, func(n uint64, _ ValueType) { sum += n })
 	return sum
+}
+
+// localRuns reads the declarations of locals: how many of which type.
+func localRuns(r *reader, visit func(n uint64, t ValueType)) {
+	var sum uint64
+	for range r.count("local declarations", maxLocals) {
+		n := uint64(r.u32())
+		t := valueType(r)
+		sum += n
+		if r.limit("locals in one function", sum, maxLocals); r.err == nil {
+			visit(n, t)
+		}
+	}
 }
 
 func (p *parser) data(r *reader) {
@@ -284,6 +333,7 @@ func (p *parser) data(r *reader) {
 	if p.counted && uint64(n) != uint64(p.count) {
 		r.fail("data segments and data count differ")
 	}
+	p.segments += uint64(n)
 	for range n {
 		switch flag := r.u32(); flag {
 		case 0:

@@ -15,8 +15,8 @@ const (
 	maxOperands     = 100_000   // on the stack: 1800, CPython
 	maxValues       = 1_900_000 // parameters and results of calls and branches of a function: 6400
 	maxMemory       = 512       // MiB of a function: 72, CPython
-	maxModuleMemory = 960       // MiB of a module, its machine code included: 220, CPython
-	maxWork         = 20_000    // ms of a module: 6600, CPython; 3700, a program in Go
+	maxModuleMemory = 960       // MiB of a module, its machine code included: 246, CPython
+	maxWork         = 20_000    // ms of a module: 8100, CPython; 3700, a program in Go
 )
 
 // Prices, in ns and bytes.
@@ -62,7 +62,7 @@ func (b *bill) add(reason string, n, work, memory uint64) {
 // bill adds up what the function costs.
 func (c *coster) bill() bill {
 	var b bill
-	vars := c.vars + 2 + min(c.globalUses+c.calls*c.p.mutables, uint64(c.p.globals)) // two of the memory
+	vars := c.vars + 2 + min(c.globalUses+c.calls*c.p.mutables, uint64(c.p.globals+len(c.p.refs))) // two of the memory
 	unit := unitWork + (c.weight+c.nodes*nodeWeight)/unitGrowth
 	b.add("instructions", c.weight, unit, unitMemory)
 	b.add("branches and blocks", c.nodes*nodeWeight, unit, unitMemory)
@@ -112,7 +112,7 @@ func (p *parser) costs(r, body *reader, number int, t FuncType, locals uint64) {
 // perFunction adds the work that every function takes for what the module
 // has: wazero looks at all of it again.
 func (p *parser) perFunction() error {
-	one := functionWork + globalWork*uint64(p.globals+len(p.module.Imports)) + typeWork*uint64(len(p.types)) + nodeWork*p.nodes
+	one := functionWork + globalWork*uint64(p.globals+len(p.refs)+len(p.module.Imports)) + typeWork*uint64(len(p.types)) + nodeWork*p.nodes
 	if p.work += uint64(p.codes) * one; p.work/1e6 > maxWork {
 		return &LimitError{What: "ms of work to compile all functions", Have: p.work / 1e6, Max: maxWork, Costly: true}
 	}

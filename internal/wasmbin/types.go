@@ -62,9 +62,15 @@ func memoryLimits(r *reader) Limits {
 
 // constant reads a constant expression (3.3.10, with the arithmetic of
 // extended constant expressions) up to and with its end.
-func constant(r *reader) {
+func constant(r *reader) { constantParts(r, func(int, byte) {}) }
+
+// constantParts is constant, and calls visit after each instruction with where
+// it begins and its opcode.
+func constantParts(r *reader, visit func(start int, op byte)) {
 	for r.err == nil {
-		switch op := r.byte(); op {
+		start := r.pos
+		op := r.byte()
+		switch op {
 		case opEnd:
 			return
 		case 0x41: // i32.const
@@ -88,6 +94,9 @@ func constant(r *reader) {
 		default:
 			r.failf("instruction %#02x in a constant expression", op)
 		}
+		if r.err == nil {
+			visit(start, op)
+		}
 	}
 }
 
@@ -95,6 +104,12 @@ func constant(r *reader) {
 // that it is not active, that it names a table or is declarative, and that its
 // elements are expressions. It returns how many there are.
 func element(r *reader) uint64 {
+	return elementParts(r, func() { constant(r) }, func() { r.u32() })
+}
+
+// elementParts is element; constant reads a constant expression, and function
+// the index of a function.
+func elementParts(r *reader, constant, function func()) uint64 {
 	flag := r.u32()
 	if flag > 7 {
 		r.failf("element segments of kind %d are unknown", flag)
@@ -104,7 +119,7 @@ func element(r *reader) uint64 {
 		if explicit {
 			r.u32()
 		}
-		constant(r)
+		constant()
 	}
 	if !active || explicit {
 		if expressions {
@@ -116,9 +131,9 @@ func element(r *reader) uint64 {
 	n := r.count("elements", maxElements)
 	for range n {
 		if expressions {
-			constant(r)
+			constant()
 		} else {
-			r.u32()
+			function()
 		}
 		if r.err != nil {
 			return 0

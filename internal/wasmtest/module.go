@@ -20,6 +20,14 @@ type Func struct {
 	Body    []byte // instructions without the final end
 }
 
+// Global is a global of a module. Mutable ones that are exported can be set by a host.
+type Global struct {
+	Name    string // of its export; empty: not exported
+	Type    byte
+	Mutable bool
+	Init    []byte // one instruction, without the end
+}
+
 // Module is a module to be assembled. Imported functions come first and take
 // the first indices.
 type Module struct {
@@ -27,7 +35,8 @@ type Module struct {
 	Memory   [2]uint32 // minimum and maximum in pages; a maximum of 0: none
 	NoMemory bool
 	Table    [2]uint32 // minimum and maximum; no table where both are 0
-	Start    int       // index of the start function plus 1
+	Globals  []Global
+	Start    int // index of the start function plus 1
 	Data     map[uint32][]byte
 	Customs  map[string][]byte
 }
@@ -44,6 +53,7 @@ func (m Module) Encode() []byte {
 	if !m.NoMemory {
 		b = section(b, 5, append([]byte{1}, limits(m.Memory)...))
 	}
+	b = section(b, 6, m.globals())
 	b = section(b, 7, m.exports())
 	if m.Start > 0 {
 		b = section(b, 8, Uint(uint64(m.Start-1)))
@@ -92,6 +102,18 @@ func (m Module) functions() []byte {
 	return append(Uint(n), b...)
 }
 
+func (m Module) globals() []byte {
+	b := Uint(uint64(len(m.Globals)))
+	for _, g := range m.Globals {
+		mutable := byte(0)
+		if g.Mutable {
+			mutable = 1
+		}
+		b = append(append(append(b, g.Type, mutable), g.Init...), 0x0b)
+	}
+	return b
+}
+
 func (m Module) exports() []byte {
 	var b []byte
 	n := uint64(0)
@@ -99,6 +121,12 @@ func (m Module) exports() []byte {
 		if f.Import == "" && f.Name != "" {
 			n++
 			b = append(append(append(b, str(f.Name)...), 0), Uint(uint64(i))...)
+		}
+	}
+	for i, g := range m.Globals {
+		if g.Name != "" {
+			n++
+			b = append(append(append(b, str(g.Name)...), 3), Uint(uint64(i))...)
 		}
 	}
 	if !m.NoMemory {
