@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ type fault struct{ path, problem, mend string }
 // again in canonical form: no white space, texts escaped in one way, numbers as
 // they were.
 type strictReader struct {
-	in     []byte // valid JSON
+	in     []byte // UTF-8
 	at     int
 	out    []byte
 	values int
@@ -57,20 +56,26 @@ func readStrict(raw []byte, folded bool) (any, []byte, *fault) {
 	if !utf8.Valid(raw) {
 		return nil, nil, &fault{"", "not UTF-8", "encode text as UTF-8"}
 	}
-	if !json.Valid(raw) {
+	r := &strictReader{in: raw, folded: folded, out: make([]byte, 0, len(raw))}
+	v, f := r.value(nil, 0)
+	if f == nil && (r.space() != 0 || r.at < len(raw)) {
+		f = notJSON
+	}
+	if f != nil && !json.Valid(raw) { // that is told before what else is wrong
 		at := ""
 		if s, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, new(json.RawMessage))); ok {
 			at = fmt.Sprintf(" at byte %d", s.Offset)
 		}
-		return nil, nil, &fault{"", "not JSON" + at, "send one JSON value"}
+		f = &fault{"", "not JSON" + at, "send one JSON value"}
 	}
-	r := &strictReader{in: raw, folded: folded, out: make([]byte, 0, len(raw))}
-	v, f := r.value(nil, 0)
 	if f != nil {
 		return nil, nil, f
 	}
 	return v, r.out, nil
 }
+
+// notJSON is what a value comes to that breaks the grammar (RFC 8259).
+var notJSON = &fault{"", "not JSON", "send one JSON value"}
 
 // spot is a place in a value: one key or index below another place.
 type spot struct {
@@ -102,12 +107,16 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 // pointerToken escapes a key for a JSON pointer.
 func pointerToken(key string) string { return pointerEscapes.Replace(key) }
 
-// space skips white space and returns the byte that follows.
+// space skips white space and returns the byte that follows; 0 at the end.
 func (r *strictReader) space() byte {
-	for r.in[r.at] == ' ' || r.in[r.at] == '\t' || r.in[r.at] == '\n' || r.in[r.at] == '\r' {
-		r.at++
+	for ; r.at < len(r.in); r.at++ {
+		switch c := r.in[r.at]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
 	}
-	return r.in[r.at]
+	return 0
 }
 
 func (r *strictReader) value(at *spot, depth int) (any, *fault) {
@@ -127,34 +136,39 @@ func (r *strictReader) value(at *spot, depth int) (any, *fault) {
 		s, f := r.text(at)
 		return textValue(s), f
 	case 't':
-		r.word("true")
-		return true, nil
+		return true, r.word("true")
 	case 'f':
-		r.word("false")
-		return false, nil
+		return false, r.word("false")
 	case 'n':
-		r.word("null")
-		return nil, nil
+		return nil, r.word("null")
 	}
 	return r.number(at)
 }
 
-func (r *strictReader) word(w string) {
+func (r *strictReader) word(w string) *fault {
+	if !bytes.HasPrefix(r.in[r.at:], []byte(w)) {
+		return notJSON
+	}
 	r.at += len(w)
 	r.out = append(r.out, w...)
+	return nil
 }
 
-// punct copies one byte of punctuation.
-func (r *strictReader) punct() {
-	r.out = append(r.out, r.space())
+// punct copies one byte of punctuation, if it comes next.
+func (r *strictReader) punct(c byte) bool {
+	if r.space() != c {
+		return false
+	}
+	r.out = append(r.out, c)
 	r.at++
+	return true
 }
 
 func (r *strictReader) list(at *spot, depth int) (any, *fault) {
 	l := listValue{}
-	for r.punct(); r.space() != ']'; {
-		if len(l) > 0 {
-			r.punct()
+	for r.punct('['); !r.punct(']'); {
+		if len(l) > 0 && !r.punct(',') {
+			return nil, notJSON
 		}
 		v, f := r.value(&spot{up: at, index: len(l), list: true}, depth)
 		if f != nil {
@@ -162,17 +176,15 @@ func (r *strictReader) list(at *spot, depth int) (any, *fault) {
 		}
 		l = append(l, v)
 	}
-	r.punct()
 	return l, nil
 }
 
 func (r *strictReader) object(at *spot, depth int) (any, *fault) {
-	o := &objectValue{}
-	for r.punct(); r.space() != '}'; {
-		if len(o.keys) > 0 {
-			r.punct()
+	o := newObject()
+	for r.punct('{'); !r.punct('}'); {
+		if len(o.keys) > 0 && !r.punct(',') || r.space() != '"' {
+			return nil, notJSON
 		}
-		r.space()
 		key, f := r.text(at)
 		if f != nil {
 			return nil, f
@@ -193,7 +205,9 @@ func (r *strictReader) object(at *spot, depth int) (any, *fault) {
 		default:
 			return nil, &fault{here.pointer(), fmt.Sprintf("differs from %q by case only", brief(o.keys[other])), "send one of them"}
 		}
-		r.punct()
+		if !r.punct(':') {
+			return nil, notJSON
+		}
 		v, f := r.value(here, depth)
 		if f != nil {
 			return nil, f
@@ -204,34 +218,47 @@ func (r *strictReader) object(at *spot, depth int) (any, *fault) {
 			o.add(key, v)
 		}
 	}
-	r.punct()
 	return o, nil
 }
 
 // text reads a string. A surrogate that is not one of a pair is an error:
 // readers of JSON put different things in its place.
 func (r *strictReader) text(at *spot) (string, *fault) {
-	start := r.at
-	for r.at++; r.in[r.at] != '"'; r.at++ {
-		if r.in[r.at] == '\\' {
-			r.at++
-		}
+	literal, escaped := literalAt(r.in[r.at:])
+	if literal == nil {
+		return "", notJSON
 	}
-	r.at++
-	literal := r.in[start:r.at]
-	if bytes.IndexByte(literal, '\\') < 0 {
+	r.at += len(literal)
+	if !escaped {
 		r.out = append(r.out, literal...)
 		return string(literal[1 : len(literal)-1]), nil
 	}
-	if lone(literal) {
+	if json.Valid(literal) && lone(literal) {
 		return "", &fault{at.pointer(), "holds half of a surrogate pair", "write the character itself"}
 	}
 	var s string
 	if err := json.Unmarshal(literal, &s); err != nil {
-		return "", &fault{at.pointer(), "not text", "send a JSON string"}
+		return "", notJSON
 	}
 	r.out = appendString(r.out, s)
 	return s, nil
+}
+
+// literalAt returns the string literal that b begins with, without looking at what
+// its escapes are; nil where it does not end, or holds control characters.
+func literalAt(b []byte) (literal []byte, escaped bool) {
+	for i := 1; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return b[:i+1], escaped
+		case c < ' ':
+			return nil, false
+		case c == '\\':
+			escaped = true
+			i++
+		}
+	}
+	return nil, false
 }
 
 // lone reports whether a string literal of valid JSON escapes a surrogate that
@@ -284,57 +311,4 @@ func appendString(b []byte, s string) []byte {
 		}
 	}
 	return append(b, '"')
-}
-
-// number reads a number, exactly; what is out of the range of floats is an error.
-func (r *strictReader) number(at *spot) (any, *fault) {
-	start := r.at
-	for r.at < len(r.in) && strings.IndexByte("+-.0123456789eE", r.in[r.at]) >= 0 {
-		r.at++
-	}
-	s := string(r.in[start:r.at])
-	r.out = append(r.out, s...)
-	if len(s) <= smallDigits && !strings.ContainsAny(s, ".eE") {
-		return newNumber(s), nil
-	}
-	digits, tiny := extent(s)
-	if digits > exactDigits {
-		if r.long++; r.long > maxLongNumbers {
-			return nil, &fault{at.pointer(), fmt.Sprintf("more than %d numbers of more than %d digits", maxLongNumbers, exactDigits), "send them as text, or shorter"}
-		}
-	}
-	if !tiny {
-		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) {
-			return newNumber(s), nil
-		}
-	}
-	return nil, &fault{at.pointer(), "a number out of the range of 64-bit floats", "send it as text"}
-}
-
-// extent returns how many significant digits a number has, and whether it is
-// nearer to zero than floats are exact.
-func extent(s string) (digits int, tiny bool) {
-	mantissa, exponent := s, ""
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		mantissa, exponent = s[:i], s[i+1:]
-	}
-	whole, part, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
-	whole = strings.TrimLeft(whole, "0")
-	magnitude := len(whole)
-	if whole == "" {
-		rest := strings.TrimLeft(part, "0")
-		magnitude = len(rest) - len(part)
-		part = rest
-	}
-	if digits = len(whole) + len(part); digits == 0 {
-		return 0, false
-	}
-	e, err := strconv.Atoi(exponent)
-	if err != nil && exponent != "" {
-		e = math.MaxInt32 // ParseFloat says so, too
-		if exponent[0] == '-' {
-			e = math.MinInt32
-		}
-	}
-	return digits, magnitude+e < -306
 }

@@ -24,6 +24,19 @@ type objectValue struct {
 	folds   []uint64       // of keys; nil where case counts
 	indexes map[uint64]int // by fold; nil: there are few keys, or case counts
 	byKey   map[string]int // where case counts; nil: there are few keys
+	room    struct {       // for the first of each, with the object
+		keys   [fewMembers]string
+		values [fewMembers]any
+		folds  [fewMembers]uint64
+	}
+}
+
+const fewMembers = 2
+
+func newObject() *objectValue {
+	o := &objectValue{}
+	o.keys, o.values, o.folds = o.room.keys[:0], o.room.values[:0], o.room.folds[:0]
+	return o
 }
 
 // unindexed is how many keys are looked through as fast as a map is made.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"pgregory.net/rapid"
 
+	"github.com/sandboxd/sandboxd/internal/enough"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -77,7 +78,7 @@ func anyObject() *rapid.Generator[string] {
 func TestAcceptedIsReadTheSameByAll(t *testing.T) {
 	s := schemas(t, looseSchema, "")
 	accepted := 0
-	rapid.Check(t, func(t *rapid.T) {
+	enough.Check(t, func(t *rapid.T) {
 		in := []byte(anyObject().Draw(t, "in"))
 		got, err := s.Arguments(in)
 		if err != nil {
@@ -97,10 +98,12 @@ func TestAcceptedIsReadTheSameByAll(t *testing.T) {
 		if again, err := s.Arguments(got); err != nil || !bytes.Equal(again, got) {
 			t.Fatalf("%s becomes %s, %v", got, again, err)
 		}
+	}, func() string {
+		if accepted == 0 {
+			return "nothing was accepted"
+		}
+		return ""
 	})
-	if accepted == 0 {
-		t.Error("nothing was accepted")
-	}
 }
 
 // Where no spelling is in doubt, arguments fit where the validator says so.
@@ -121,7 +124,7 @@ func TestArgumentsFitAsTheValidatorSays(t *testing.T) {
 		"place": {`{"Lat":1}`, `{}`, `[]`}, "either": {`"a"`, `1`, `true`}, "other": {`1`},
 	}
 	seen := map[bool]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	enough.Check(t, func(t *rapid.T) {
 		object := map[string]json.RawMessage{}
 		for name, values := range members {
 			if rapid.Bool().Draw(t, name) || name == "title" {
@@ -144,10 +147,12 @@ func TestArgumentsFitAsTheValidatorSays(t *testing.T) {
 			t.Fatalf("%s: %v, the validator says %v", raw, err, want)
 		}
 		seen[err == nil]++
+	}, func() string {
+		if seen[true] == 0 || seen[false] == 0 {
+			return fmt.Sprintf("fit: %v", seen)
+		}
+		return ""
 	})
-	if seen[true] == 0 || seen[false] == 0 {
-		t.Errorf("fit: %v", seen)
-	}
 }
 
 func FuzzArguments(f *testing.F) {

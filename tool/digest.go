@@ -29,6 +29,9 @@ type canonical struct {
 	Limits      Limits            `json:"limits"`
 	Labels      map[string]string `json:"labels"`
 	Warmup      *canonicalWarmup  `json:"warmup"`
+	// Younger than the form, see canonicalTool. What the files hold is hashed apart.
+	Args    []string `json:"args,omitempty"`
+	Reseeds bool     `json:"reseeds,omitempty"`
 }
 
 type canonicalTool struct {
@@ -57,6 +60,7 @@ func (m *Manifest) Canonical() ([]byte, error) {
 	c := canonical{
 		Format: definitionFormat, Name: m.Name, Version: m.Version, ABI: m.ABI, Tools: []canonicalTool{},
 		Requests: m.Requests, Relaxations: m.Relaxations, Limits: m.Limits, Labels: m.Labels,
+		Args: m.Args, Reseeds: m.Reseeds,
 	}
 	var err error
 	for _, t := range m.Tools {
@@ -100,7 +104,7 @@ func sortedJSON(b json.RawMessage) (json.RawMessage, error) {
 	return n.JSON(true), nil
 }
 
-// digest sets the three digests of a package whose manifest and module are set.
+// digest sets the digests of a package whose manifest, module and files are set.
 func (p *Package) digest() error {
 	def, err := p.Manifest.Canonical()
 	if err != nil {
@@ -108,7 +112,11 @@ func (p *Package) digest() error {
 	}
 	p.ModuleDigest = sum(p.Module)
 	p.DefinitionDigest = sum(def)
-	p.Digest = sum([]byte("sandboxd.package/1\n" + p.DefinitionDigest + "\n" + p.ModuleDigest + "\n"))
+	whole := "sandboxd.package/1\n" + p.DefinitionDigest + "\n" + p.ModuleDigest + "\n"
+	if p.FilesDigest = filesDigest(p.Files); p.FilesDigest != "" {
+		whole += p.FilesDigest + "\n"
+	}
+	p.Digest = sum([]byte(whole))
 	return nil
 }
 

@@ -9,7 +9,7 @@ import "slices"
 // fieldsOf lists the fields of each mapping of a manifest, by where it is.
 // docs/manifest.md describes each.
 var fieldsOf = map[string][]string{
-	"":                          {"name", "version", "module", "source", "abi", "tools", "requests", "relaxations", "limits", "warmup", "labels"},
+	"":                          {"name", "version", "module", "source", "abi", "files", "args", "reseeds", "tools", "requests", "relaxations", "limits", "warmup", "labels"},
 	"source":                    {"language", "dir"},
 	"tools[]":                   {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "idempotencyKeyArgument", "clientCapabilities"},
 	"tools[].annotations":       {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"},
@@ -67,8 +67,6 @@ func unsupported(m *Manifest) []string {
 	say(r.SessionScratch > 0, "requests.sessionScratch", "the package does not load")
 	say(r.Session, "requests.session", "the package does not load")
 	say(r.Setup, "requests.setup", "no set-up transaction is made")
-	say(m.Limits.Fuel > 0, "limits.fuel", "time is bounded by limits.timeout alone")
-	say(m.Warmup != nil, "warmup", "no call is made ahead")
 	say(len(m.Labels) > 0, "labels", "nothing follows from them")
 	return slices.Clip(w)
 }

@@ -34,8 +34,22 @@ var ErrModule = errors.New("module refused")
 //
 // Nothing outside the folder is read, whatever links in it say. Errors about
 // what the manifest says are [*ManifestError]; those about the module match
-// [ErrModule]. Each is one line.
+// [ErrModule], those about the package's files [ErrFiles]. Each is one line.
 func Load(path string, build Builder) (*Package, error) {
+	return Loader{Build: build}.Load(path)
+}
+
+// Loader reads packages. The zero value reads all of each module, and refuses
+// packages that have to be built.
+type Loader struct {
+	Build Builder // nil: packages with a source are refused with [ErrNoBuilder]
+	// SurfaceOnly leaves the code of a module unread: for those who have it read
+	// before they compile it, as the engine does. Default: all of it is read.
+	SurfaceOnly bool
+}
+
+// Load is [Load] by the loader's settings.
+func (l Loader) Load(path string) (*Package, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", path, pathless(err))
@@ -43,9 +57,9 @@ func Load(path string, build Builder) (*Package, error) {
 	var p *Package
 	switch {
 	case info.IsDir():
-		p, err = loadFolder(path, build)
+		p, err = l.folder(path)
 	case strings.EqualFold(filepath.Ext(path), ".wasm"):
-		p, err = loadFile(path)
+		p, err = l.file(path)
 	default:
 		err = fmt.Errorf("package %s: neither a folder nor a .wasm file; name the folder that holds tool.yaml", path)
 	}
@@ -58,7 +72,7 @@ func Load(path string, build Builder) (*Package, error) {
 	return p, nil
 }
 
-func loadFolder(dir string, build Builder) (*Package, error) {
+func (l Loader) folder(dir string) (*Package, error) {
 	root, err := regular.Folder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("package %s: %w", dir, pathless(err))
@@ -81,13 +95,15 @@ func loadFolder(dir string, build Builder) (*Package, error) {
 		}
 	} else {
 		where = file + ": source"
-		p.Module, err = buildModule(root, dir, m, build)
+		p.Module, err = buildModule(root, dir, m, l.Build)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	_, err = checkModule(where, p.Module)
-	return p, err
+	if _, err = l.check(where, p.Module); err != nil {
+		return p, err
+	}
+	return p, p.withFiles(root)
 }
 
 // modulesIn says which modules a folder has, as a mend for a manifest that names
@@ -134,8 +150,8 @@ func buildModule(root *os.Root, dir string, m *Manifest, build Builder) ([]byte,
 	return b, nil
 }
 
-// loadFile reads a module with its manifest inside or beside it.
-func loadFile(path string) (*Package, error) {
+// file reads a module with its manifest inside or beside it.
+func (l Loader) file(path string) (*Package, error) {
 	dir, name := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -150,7 +166,7 @@ func loadFile(path string) (*Package, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	parsed, err := checkModule(path, module)
+	parsed, err := l.check(path, module)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +179,8 @@ func loadFile(path string) (*Package, error) {
 		return nil, err
 	}
 	if inside == nil {
-		return &Package{Manifest: *beside, Dir: dir, Module: module}, nil
+		p := &Package{Manifest: *beside, Dir: dir, Module: module}
+		return p, p.withFiles(root)
 	}
 	inside.Module, inside.Source = filepath.ToSlash(name), nil
 	if beside != nil {
@@ -171,7 +188,8 @@ func loadFile(path string) (*Package, error) {
 			return nil, err
 		}
 	}
-	return &Package{Manifest: *inside, Dir: dir, Module: module}, nil
+	p := &Package{Manifest: *inside, Dir: dir, Module: module}
+	return p, p.withFiles(root)
 }
 
 // embedded returns the manifest inside a module, or nil.
@@ -229,8 +247,12 @@ func same(path string, inside, beside *Manifest) error {
 	return nil
 }
 
-func checkModule(where string, b []byte) (*wasmbin.Module, error) {
-	m, err := wasmbin.Parse(b)
+func (l Loader) check(where string, b []byte) (*wasmbin.Module, error) {
+	read := wasmbin.Parse
+	if l.SurfaceOnly {
+		read = wasmbin.Surface
+	}
+	m, err := read(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", where, ErrModule, err)
 	}

@@ -15,6 +15,7 @@ const (
 	maxTools   = 256
 	maxRequest = 64 // volumes, hosts, services and the like, of each
 	maxLabels  = 32
+	maxArg     = 1024 // bytes
 )
 
 // ParseManifest parses and validates a tool.yaml and fills in the defaults.
@@ -48,16 +49,19 @@ func (d *decoder) manifest(root strictyaml.Value, embedded bool) *Manifest {
 	}
 	root.NoTwins()
 	m := &Manifest{ABI: d.abi(o.Field("abi"))}
-	m.Name = o.Required("name").Pattern(packageName.MatchString, "write lower-case letters, digits and hyphens, up to 64")
+	m.Name = o.Required("name").Pattern(ValidPackageName, "write lower-case letters, digits and hyphens, up to 64")
 	m.Version = o.Field("version").Pattern(versionName.MatchString, `write it as "1.0.0", in quotes`)
 	m.Module, m.Source = d.module(o, embedded)
 	m.Labels = d.labels(o.Field("labels"))
+	m.Files = d.files(o.Field("files"))
+	m.Args = d.args(o.Field("args"))
+	m.Reseeds = d.reseeds(o.Field("reseeds"), m.ABI)
 	tools := o.Field("tools")
 	if m.ABI == Command && !tools.Present() {
 		tools.Fail("is missing", "list the tools; only modules of abi reactor describe themselves")
 	}
 	m.Tools = d.definitions(tools, true)
-	m.Requests = d.requests(o.Field("requests"))
+	m.Requests = d.requests(o.Field("requests"), m.Files != "")
 	m.Relaxations = d.relaxations(o.Field("relaxations"), m.Requests.Volumes)
 	m.Limits = d.limits(o.Field("limits"))
 	m.Warmup = d.warmup(o.Field("warmup"), m.Tools)
@@ -96,7 +100,7 @@ func (d *decoder) module(o strictyaml.Value, embedded bool) (string, *Source) {
 	if source.Present() {
 		so := source.Object(fieldsOf["source"]...)
 		s = &Source{Dir: "."}
-		s.Language = so.Required("language").Pattern(packageName.MatchString, "write the language in lower case, for example go")
+		s.Language = so.Required("language").Pattern(ValidPackageName, "write the language in lower case, for example go")
 		if dir := so.Field("dir"); dir.Present() {
 			s.Dir = dir.Pattern(localPath, "write a folder below the manifest's, for example . or src")
 		}
@@ -105,6 +109,34 @@ func (d *decoder) module(o strictyaml.Value, embedded bool) (string, *Source) {
 		return "", s
 	}
 	return file.Pattern(func(s string) bool { return localPath(s) && s != "." }, "write a path below the manifest's folder, for example notes.wasm"), s
+}
+
+// files returns the folder of the package's own files.
+func (d *decoder) files(v strictyaml.Value) string {
+	if !v.Present() {
+		return ""
+	}
+	return v.Pattern(func(s string) bool { return localPath(s) && s != "." }, "write a folder below the manifest's, for example files")
+}
+
+// args returns the arguments of the program: like those of a command line they may
+// be there twice, or be empty.
+func (d *decoder) args(v strictyaml.Value) []string {
+	const mend = "write a list of texts, for example [-I, /package/tool.py]"
+	var list []string
+	for _, item := range few(v).Each(mend) {
+		list = append(list, item.Shown(maxArg, false, mend))
+	}
+	return list
+}
+
+// reseeds returns a promise that only a program can make.
+func (d *decoder) reseeds(v strictyaml.Value, abi ABI) bool {
+	is := v.Present() && v.Truth()
+	if is && abi != Command {
+		v.Fail("is for abi command", "remove it; a reactor exports sandboxd_reseed")
+	}
+	return is
 }
 
 // localPath reports whether s names something in the folder itself on every
@@ -200,6 +232,9 @@ func warnings(m *Manifest) []string {
 		if t.Claim.Contradictory() {
 			w = append(w, "tool "+t.Name+": readOnlyHint and destructiveHint are both true; read-only is enforced")
 		}
+	}
+	if m.Warmup != nil && m.ABI != Reactor {
+		w = append(w, "warmup: for abi reactor only; no call is made ahead")
 	}
 	return append(w, unsupported(m)...)
 }

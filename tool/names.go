@@ -12,7 +12,6 @@ import (
 
 // Names. Those of tools follow MCP (2025-11-25, server/tools, "Tool Names").
 var (
-	packageName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	toolName    = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 	versionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$`)
 	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
@@ -33,7 +32,14 @@ func ReservedToolName(s string) bool {
 
 // ValidPackageName reports whether s may name a package: one to 64 lower-case
 // letters, digits and hyphens.
-func ValidPackageName(s string) bool { return packageName.MatchString(s) }
+func ValidPackageName(s string) bool {
+	for _, c := range []byte(s) {
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
+			return false
+		}
+	}
+	return 1 <= len(s) && len(s) <= 64
+}
 
 // ValidEnvName reports whether s may name an environment variable: one to 128
 // letters, digits and underscores, no digit first.

@@ -10,17 +10,17 @@ import (
 // maxScratch bounds what a package may request for a session, in bytes.
 const maxScratch = 64 << 20
 
-func (d *decoder) requests(v strictyaml.Value) Requests {
+func (d *decoder) requests(v strictyaml.Value, files bool) Requests {
 	var r Requests
 	if !v.Present() {
 		return r
 	}
 	o := v.Object(fieldsOf["requests"]...)
-	r.Volumes = d.volumes(o.Field("volumes"))
+	r.Volumes = d.volumes(o.Field("volumes"), files)
 	r.KV = o.Field("kv").Truth()
-	r.SQL = d.named(o.Field("sql"), "name", packageName.MatchString, "write [{name: main}]")
+	r.SQL = d.named(o.Field("sql"), "name", ValidPackageName, "write [{name: main}]")
 	r.HTTP = d.http(o.Field("http"))
-	r.Services = few(o.Field("services")).Texts("write a list of names, for example [orders-db]", packageName.MatchString)
+	r.Services = few(o.Field("services")).Texts("write a list of names, for example [orders-db]", ValidPackageName)
 	r.Outbox = d.named(o.Field("outbox"), "host", validHost, "write [{host: hooks.example.com}], in lower case")
 	r.Env = few(o.Field("env")).Texts("write a list of variable names, for example [TZ]", envName.MatchString)
 	r.SessionScratch, _ = o.Field("sessionScratch").Size(maxScratch)
@@ -55,23 +55,28 @@ func (d *decoder) named(v strictyaml.Value, key string, ok func(string) bool, me
 }
 
 // volumes reads the requested folders. Their paths may not shadow each other
-// or the folders that every guest has, /tmp and /session.
-func (d *decoder) volumes(v strictyaml.Value) []VolumeRequest {
+// or the folders that the guest has anyway: /tmp and /session, and /package where
+// the package has files.
+func (d *decoder) volumes(v strictyaml.Value, files bool) []VolumeRequest {
 	var list []VolumeRequest
+	taken := []string{"/tmp", "/session"}
+	if files {
+		taken = append(taken, FilesPath)
+	}
 	for _, item := range few(v).Each("write [{name: data, path: /data}]") {
 		o := item.Object(fieldsOf["requests.volumes[]"]...)
 		name, at := o.Required("name"), o.Required("path")
 		r := VolumeRequest{
-			Name:   name.Pattern(packageName.MatchString, "write lower-case letters, digits and hyphens"),
+			Name:   name.Pattern(ValidPackageName, "write lower-case letters, digits and hyphens"),
 			Path:   at.Pattern(guestPath, "write an absolute path of the guest, for example /data"),
 			Access: d.access(o.Field("access")),
 		}
 		if d.Failed() {
 			return nil
 		}
-		for _, own := range []string{"/tmp", "/session"} {
+		for _, own := range taken {
 			if within(own, r.Path) || within(r.Path, own) {
-				at.Fail(strictyaml.Quote(r.Path)+" overlaps "+own+", which every guest has", "choose another path, for example /data")
+				at.Fail(strictyaml.Quote(r.Path)+" overlaps "+own+", which the guest has anyway", "choose another path, for example /data")
 			}
 		}
 		for _, other := range list {

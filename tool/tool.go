@@ -24,11 +24,16 @@ const (
 
 // Manifest is what tool.yaml says, checked and with defaults filled in.
 type Manifest struct {
-	Name        string
-	Version     string
-	Module      string  // path relative to the manifest; empty where Source is set
-	Source      *Source // nil where Module is set
-	ABI         ABI
+	Name    string
+	Version string
+	Module  string  // path relative to the manifest; empty where Source is set
+	Source  *Source // nil where Module is set
+	ABI     ABI
+	Files   string   // folder relative to the manifest, which the guest sees at [FilesPath]; empty: none
+	Args    []string // of the program, after its name
+	// Reseeds: after its first read of standard input a program of abi command draws its
+	// random numbers anew, so that calls may begin there, from one image.
+	Reseeds     bool
 	Tools       []Definition // may be empty for modules that describe themselves
 	Requests    Requests
 	Relaxations Relaxations
@@ -137,7 +142,11 @@ type Package struct {
 	Manifest Manifest
 	Dir      string // the folder the manifest was read from
 	Module   []byte // a core module
+	// Files are the contents of the files of the package by their path below
+	// Manifest.Files, slashes only. They are not to be changed.
+	Files map[string][]byte
 	// ModuleDigest is the SHA-256 of the module, DefinitionDigest that of the
-	// manifest in canonical form, Digest that of both; each "sha256:<hex>".
-	ModuleDigest, DefinitionDigest, Digest string
+	// manifest in canonical form, FilesDigest that of the files, "" where there are
+	// none, Digest that of all; each "sha256:<hex>".
+	ModuleDigest, DefinitionDigest, FilesDigest, Digest string
 }

@@ -20,6 +20,7 @@ type Config struct {
 	Log        Log
 	Traces     Traces
 	Process    Process
+	WasmOpt    string        // path of Binaryen's wasm-opt, or auto for the one on PATH; empty: it is not used
 	Grace      time.Duration // how long calls may run on after a stop; default: 30s
 
 	file   string

@@ -16,7 +16,7 @@ type Error = strictyaml.Error
 // docs/configuration.md describes each.
 var fieldsOf = map[string][]string{
 	"": {
-		"packages", "principals", "limits", "listen", "store", "keep", "hostTools", "audit", "log", "traces", "process", "grace",
+		"packages", "principals", "limits", "listen", "store", "keep", "hostTools", "audit", "log", "traces", "process", "wasmOpt", "grace",
 	},
 	"packages[]": {
 		"source", "as", "mode", "volumes", "env", "outbox", "optionalWrites", "appendOnly", "volatileFiles", "relaxations",

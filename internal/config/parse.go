@@ -88,6 +88,7 @@ func (d *decoder) config(root strictyaml.Value) *Config {
 	d.log(o.Field("log"), &c.Log)
 	d.traces(o.Field("traces"), &c.Traces)
 	d.process(o.Field("process"), &c.Process)
+	c.WasmOpt = d.wasmOpt(o.Field("wasmOpt"))
 	d.grace(o.Field("grace"), &c.Grace)
 	c.file, c.places = d.File(), d.places
 	return c

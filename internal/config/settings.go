@@ -73,6 +73,21 @@ func (d *decoder) address(v strictyaml.Value, dst *string, authenticated, told b
 	}
 }
 
+// wasmOpt returns which wasm-opt is used.
+func (d *decoder) wasmOpt(v strictyaml.Value) string {
+	if !v.Present() {
+		return ""
+	}
+	const mend = "write off, auto, or the path of wasm-opt"
+	switch s := v.Text(mend); s {
+	case "off":
+		return ""
+	case "auto":
+		return s
+	}
+	return d.path(v, mend)
+}
+
 func (d *decoder) audit(v strictyaml.Value, a *Audit) {
 	if !v.Present() {
 		return
