@@ -24,8 +24,8 @@ type Ledger struct {
 	mu         sync.Mutex
 	violations []Violation
 	denials    []Denial
-	seen       map[Denial]struct{}
-	denied     map[Capability]int
+	seen       map[Denial]struct{} // nil: none yet
+	denied     map[Capability]int  // nil: none yet
 }
 
 // Notify receives each distinct violation and denial as it is recorded,
@@ -37,7 +37,7 @@ type Notify struct {
 
 // NewLedger returns the empty ledger of a call that holds the grant.
 func NewLedger(g Grant, n Notify) *Ledger {
-	return &Ledger{grant: g, notify: n, seen: map[Denial]struct{}{}, denied: map[Capability]int{}}
+	return &Ledger{grant: g, notify: n}
 }
 
 // Grant returns the authority of the call.
@@ -103,6 +103,9 @@ func (l *Ledger) Violate(v Violation) error {
 func (l *Ledger) Deny(d Denial) error {
 	d.Object = clip(d.Object)
 	l.mu.Lock()
+	if l.seen == nil {
+		l.seen, l.denied = map[Denial]struct{}{}, map[Capability]int{}
+	}
 	l.denied[d.Capability]++
 	_, known := l.seen[d]
 	fresh := !known && len(l.denials) < maxDenials

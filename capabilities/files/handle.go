@@ -13,7 +13,7 @@ import (
 // threaded.
 type Handle struct {
 	volume *Volume
-	node   *volume.Node
+	node   *volume.Node // nil: the root, which was not touched yet
 	kind   volume.Kind
 	read   bool
 	write  bool
@@ -59,7 +59,19 @@ func (h *Handle) live(op capabilities.Operation) error {
 	case h.volume.barred():
 		return h.volume.refuse(op, h.object())
 	}
+	h.reach()
 	return nil
+}
+
+// reach finds the root's node when it is first touched.
+func (h *Handle) reach() {
+	if h.node != nil {
+		return
+	}
+	if h.volume.tree == nil {
+		h.volume.tree = h.volume.from.Overlay()
+	}
+	h.node = h.volume.tree.Root()
 }
 
 // object returns the guest path of the handle's file.
@@ -90,6 +102,7 @@ func (h *Handle) walk(name string, follow bool, op capabilities.Operation) (volu
 	case h.kind != volume.Dir:
 		return volume.Place{}, capabilities.ENOTDIR
 	}
+	h.reach()
 	p, err := h.volume.tree.Walk(h.node, name, follow)
 	if err != nil {
 		return volume.Place{}, h.volume.translate(err, op, h.asked(name))

@@ -13,12 +13,17 @@ import (
 type Volume struct {
 	name    string
 	mount   string
-	tree    *volume.Overlay // nil when sealed
+	from    Tree            // nil when sealed
+	tree    *volume.Overlay // once it was touched
 	ledger  *capabilities.Ledger
 	visible bool // the law lets the call look at it
 	claimed bool // the tool claims to be read-only, and this is environment
 	scratch bool
+	fixed   bool // part of the package: nothing in it can be changed
 }
+
+// Tree is a view of files, which may be made when it is first asked for.
+type Tree interface{ Overlay() *volume.Overlay }
 
 // SealedError is an operation on a volume before the request was delivered.
 // The guest is stopped: what it read then would be frozen into its image.
@@ -33,20 +38,28 @@ func (e *SealedError) Error() string {
 }
 
 // New returns the authority over the volume of that name, as the grant of the
-// ledger gives it. The guest sees the tree at mount, an absolute path.
-func New(name, mount string, o *volume.Overlay, l *capabilities.Ledger) *Volume {
+// ledger gives it. The guest sees the tree at mount, an absolute path; the tree is
+// asked for when it is first touched.
+func New(name, mount string, t Tree, l *capabilities.Ledger) *Volume {
 	g := l.Grant()
 	look := g.Decide(capabilities.Attempt{Operation: capabilities.OpRead, Object: mount, Volume: name})
 	return &Volume{
-		name: name, mount: mount, tree: o, ledger: l,
+		name: name, mount: mount, from: t, ledger: l,
 		visible: look.Decision == capabilities.Allow, claimed: g.Claim.ReadOnly,
 	}
 }
 
 // Scratch returns the call's own temporary tree. It is no environment:
 // writing to it is never judged, and a spent budget is ENOSPC and a denial.
-func Scratch(mount string, o *volume.Overlay, l *capabilities.Ledger) *Volume {
-	return &Volume{name: "scratch", mount: mount, tree: o, ledger: l, visible: true, scratch: true}
+func Scratch(mount string, t Tree, l *capabilities.Ledger) *Volume {
+	return &Volume{name: "scratch", mount: mount, from: t, ledger: l, visible: true, scratch: true}
+}
+
+// Fixed returns the files of the guest's own package. They are no environment:
+// reading them is never judged, in start-up code neither, and whatever would
+// change one is EROFS and breaks no claim.
+func Fixed(mount string, t Tree, l *capabilities.Ledger) *Volume {
+	return &Volume{name: "package", mount: mount, from: t, ledger: l, visible: true, fixed: true}
 }
 
 // Sealed returns a volume that can be enumerated and nothing else: every
@@ -62,15 +75,11 @@ func (v *Volume) Name() string { return v.name }
 func (v *Volume) Mount() string { return v.mount }
 
 // Sealed reports whether the volume can be enumerated only.
-func (v *Volume) Sealed() bool { return v.tree == nil }
+func (v *Volume) Sealed() bool { return v.from == nil }
 
 // Root returns a handle of the root directory.
 func (v *Volume) Root() *Handle {
-	h := &Handle{volume: v, kind: volume.Dir, read: true}
-	if v.tree != nil {
-		h.node = v.tree.Root()
-	}
-	return h
+	return &Handle{volume: v, kind: volume.Dir, read: true}
 }
 
 // barred reports whether nothing of the volume may be looked at: it is sealed,
@@ -97,6 +106,9 @@ func (v *Volume) attempt(op capabilities.Operation, object string) error {
 func (v *Volume) judge(a capabilities.Attempt) error {
 	if v.scratch {
 		return nil
+	}
+	if v.fixed {
+		return capabilities.EROFS
 	}
 	a.Volume = v.name
 	return v.ledger.Attempt(a)

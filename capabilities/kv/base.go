@@ -27,7 +27,7 @@ type Base interface {
 }
 
 // Stored returns the keys of a space as a snapshot has them.
-func Stored(s store.Snapshot, space store.Space) Base { return stored{s, space} }
+func Stored(s store.Snapshot, space store.Space) *StoredKeys { return &StoredKeys{s, space} }
 
 // Nothing returns keys of which there are none.
 func Nothing() Base { return nothing{} }
@@ -40,12 +40,14 @@ func (nothing) Get(context.Context, string) ([]byte, store.Version, bool, error)
 
 func (nothing) Scan(context.Context, string, string, int) ([]Entry, error) { return nil, nil }
 
-type stored struct {
+// StoredKeys are the keys of a space as a snapshot has them.
+type StoredKeys struct {
 	snapshot store.Snapshot
 	space    store.Space
 }
 
-func (b stored) Get(ctx context.Context, key string) (value []byte, v store.Version, ok bool, err error) {
+// Get is that of [Base].
+func (b *StoredKeys) Get(ctx context.Context, key string) (value []byte, v store.Version, ok bool, err error) {
 	list, err := b.snapshot.Get(ctx, store.Key{Space: b.space, Name: StoreName(key)})
 	if err != nil || len(list) == 0 || list[0].Version == 0 {
 		return nil, 0, false, err
@@ -53,7 +55,8 @@ func (b stored) Get(ctx context.Context, key string) (value []byte, v store.Vers
 	return list[0].Value, list[0].Version, true, nil
 }
 
-func (b stored) Scan(ctx context.Context, from, to string, limit int) ([]Entry, error) {
+// Scan is that of [Base].
+func (b *StoredKeys) Scan(ctx context.Context, from, to string, limit int) ([]Entry, error) {
 	if to != "" && from >= to || limit <= 0 {
 		return nil, nil
 	}

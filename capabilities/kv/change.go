@@ -29,7 +29,7 @@ func (o *Overlay) Change() (*Change, error) {
 		return nil, o.failed
 	}
 	c := &Change{}
-	for _, key := range slices.Sorted(maps.Keys(o.points)) {
+	for _, key := range sorted(o.points) {
 		c.Guards = append(c.Guards, store.Guard{Key: o.storeKey(key), Version: o.points[key]})
 	}
 	for _, s := range o.spans() {
@@ -47,6 +47,12 @@ func (o *Overlay) Change() (*Change, error) {
 	return c, nil
 }
 
+// Untouched reports whether the call neither looked at the keys nor changed any:
+// its change says nothing then, guards included.
+func (o *Overlay) Untouched() bool {
+	return o.failed == nil && len(o.points)+len(o.ranges)+len(o.writes) == 0
+}
+
 // Space returns where in the store the keys are.
 func (o *Overlay) Space() store.Space { return o.opts.Space }
 
@@ -56,6 +62,9 @@ func (o *Overlay) storeKey(key string) store.Key {
 
 // spans returns the ranges that were looked at, in order.
 func (o *Overlay) spans() []span {
+	if len(o.ranges) == 0 {
+		return nil
+	}
 	return slices.SortedFunc(maps.Keys(o.ranges), func(a, b span) int {
 		return cmp.Or(strings.Compare(a.from, b.from), strings.Compare(a.to, b.to))
 	})

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,9 +19,14 @@ const maxEffects = 1000
 // At most 1000 effects are returned, and reads never crowd out changes: when
 // some are left out, the last one of its sort says how many more there are.
 func (o *Overlay) Effects() []capabilities.Effect {
-	changes, reads := o.Left(), o.Reads()
-	reads = bound(reads, max(maxEffects/2, maxEffects-len(changes)))
-	return append(reads, bound(changes, maxEffects-len(reads))...)
+	reads, left := o.Split()
+	return append(reads, bound(left, maxEffects-len(reads))...)
+}
+
+// Split returns the reads that Effects returns, and all of [Overlay.Left].
+func (o *Overlay) Split() (reads, left []capabilities.Effect) {
+	left = o.Left()
+	return bound(o.Reads(), max(maxEffects/2, maxEffects-len(left))), left
 }
 
 // bound cuts a list to at most n effects, the last of which tells of the rest.
@@ -38,7 +42,7 @@ func bound(list []capabilities.Effect, n int) []capabilities.Effect {
 // Reads returns what the call read, as Effects does, and complete.
 func (o *Overlay) Reads() []capabilities.Effect {
 	var list []capabilities.Effect
-	for _, key := range slices.Sorted(maps.Keys(o.reads)) {
+	for _, key := range sorted(o.reads) {
 		list = append(list, effect(capabilities.Read, key, o.reads[key], ""))
 	}
 	for _, s := range o.spans() {

@@ -98,3 +98,8 @@ func (broken) Get(context.Context, string) ([]byte, store.Version, bool, error) 
 }
 
 func (broken) Scan(context.Context, string, string, int) ([]Entry, error) { return nil, errBroken }
+
+// meter tells what one space takes.
+type meter func(context.Context) (store.Usage, error)
+
+func (m meter) Usage(ctx context.Context, _ store.Space) (store.Usage, error) { return m(ctx) }

@@ -16,7 +16,6 @@ import (
 type Keys struct {
 	overlay *Overlay // nil when sealed
 	ledger  *capabilities.Ledger
-	visible bool // the law lets the call look
 }
 
 // SealedError is an operation on keys before the request was delivered. The
@@ -33,9 +32,11 @@ func (e *SealedError) Error() string {
 
 // New returns the authority over the keys of an overlay, as the grant of the
 // ledger gives it.
-func New(o *Overlay, l *capabilities.Ledger) *Keys {
-	look := l.Grant().Decide(capabilities.Attempt{Operation: capabilities.OpRead, Keys: true})
-	return &Keys{overlay: o, ledger: l, visible: look.Decision == capabilities.Allow}
+func New(o *Overlay, l *capabilities.Ledger) *Keys { return &Keys{overlay: o, ledger: l} }
+
+// visible reports whether the law lets the call look.
+func (k *Keys) visible() bool {
+	return k.ledger.Grant().Decide(capabilities.Attempt{Operation: capabilities.OpRead, Keys: true}).Decision == capabilities.Allow
 }
 
 // Sealed returns keys for code that runs before the request was delivered: every
@@ -100,7 +101,7 @@ func (k *Keys) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	_, ok, err := k.look(ctx, key)
-	if err != nil || k.visible && !ok {
+	if err != nil || k.visible() && !ok {
 		return err
 	}
 	if err := k.attempt(capabilities.OpDelete, key); err != nil {
@@ -147,7 +148,7 @@ func (k *Keys) Increment(ctx context.Context, key string, by int64) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	if k.visible {
+	if k.visible() {
 		if _, err := sum(old, ok, by); err != nil {
 			return 0, err
 		}
@@ -169,7 +170,7 @@ func (k *Keys) admit(op capabilities.Operation, key string) error {
 
 // look returns what is at a key, where the call may know.
 func (k *Keys) look(ctx context.Context, key string) (value []byte, ok bool, err error) {
-	if !k.visible {
+	if !k.visible() {
 		return nil, false, nil
 	}
 	return k.overlay.look(ctx, key)

@@ -26,9 +26,9 @@ type Options struct {
 	// Quota is how much the space may hold after the call; by default nothing may
 	// be added to it. Calls that run at the same time can exceed it together.
 	Quota store.Usage
-	// Usage returns what the space held at the start. It is asked once, when the
-	// call first adds something; nil: nothing was held.
-	Usage func(context.Context) (store.Usage, error)
+	// Held tells what the space held at the start. It is asked once, when the call
+	// first adds something; nil: nothing was held.
+	Held store.Meter
 }
 
 // Overlay is one call's view of keys: what it wrote over what was there. It
@@ -46,6 +46,14 @@ type Overlay struct {
 	ranges map[span]looked
 	reads  map[string]int64 // bytes of values read, by key
 	failed error            // of the base, the first one
+}
+
+// put writes to a map that is made with its first entry.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
 }
 
 // write is what the call made of a key.
@@ -73,11 +81,20 @@ func NewOverlay(b Base, o Options) *Overlay {
 	if o.Budget == nil {
 		o.Budget = &Budget{}
 	}
-	return &Overlay{
-		base: b, opts: o,
-		writes: map[string]*write{}, points: map[string]store.Version{},
-		ranges: map[span]looked{}, reads: map[string]int64{},
+	return &Overlay{base: b, opts: o}
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string {
+	if len(m) == 0 {
+		return nil
 	}
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // Get returns the value of a key and whether there is one.
@@ -86,7 +103,7 @@ func (o *Overlay) Get(ctx context.Context, key string) (value []byte, ok bool, e
 		return nil, false, err
 	}
 	if n, known := o.reads[key]; !known || int64(len(value)) > n {
-		o.reads[key] = int64(len(value))
+		put(&o.reads, key, int64(len(value)))
 	}
 	return slices.Clone(value), ok, nil
 }
@@ -118,7 +135,7 @@ func (o *Overlay) saw(key string, v store.Version) error {
 	if err := o.opts.Budget.take(cost{seen: pointCost + int64(len(key))}); err != nil {
 		return err
 	}
-	o.points[key] = v
+	put(&o.points, key, v)
 	return nil
 }
 
@@ -133,8 +150,8 @@ func (o *Overlay) fail(err error) error {
 
 // Usage returns what the space holds with what the call wrote.
 func (o *Overlay) Usage(ctx context.Context) (store.Usage, error) {
-	if !o.asked && o.opts.Usage != nil {
-		held, err := o.opts.Usage(ctx)
+	if !o.asked && o.opts.Held != nil {
+		held, err := o.opts.Held.Usage(ctx, o.opts.Space)
 		if err != nil {
 			return store.Usage{}, o.fail(err)
 		}

@@ -165,7 +165,7 @@ func TestQuota(t *testing.T) {
 	o.Quota = store.Usage{Keys: 3, Bytes: 20}
 	asked := 0
 	s := fill(t, map[string]string{"a": "12345", "b": "1"})
-	o.Usage = func(ctx context.Context) (store.Usage, error) { asked++; return s.Usage(ctx, space) }
+	o.Held = meter(func(ctx context.Context) (store.Usage, error) { asked++; return s.Usage(ctx, space) })
 	x := begin(t, s, o)
 	for i, c := range []struct {
 		err  error
@@ -187,7 +187,7 @@ func TestQuota(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}
-	o.Usage = func(context.Context) (store.Usage, error) { return store.Usage{}, errBroken }
+	o.Held = meter(func(context.Context) (store.Usage, error) { return store.Usage{}, errBroken })
 	if err := begin(t, s, o).Put(t.Context(), "x", nil); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/internal/enough"
 )
 
 // step is one operation of a call in a property test.
@@ -160,7 +161,7 @@ func TestOverlayIsMap(t *testing.T) {
 // have seen the same, and left the same.
 func TestSerialisable(t *testing.T) {
 	committed, conflicts := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	enough.Check(t, func(rt *rapid.T) {
 		s := fill(t, drawValues(rt, "start"))
 		o := begin(t, s, roomy())
 		steps := rapid.SliceOfN(rapid.Custom(drawStep), 1, 5).Draw(rt, "steps")
@@ -192,10 +193,12 @@ func TestSerialisable(t *testing.T) {
 		default:
 			committed++
 		}
+	}, func() string {
+		if committed == 0 || conflicts == 0 {
+			return fmt.Sprintf("%d committed, %d conflicts", committed, conflicts)
+		}
+		return ""
 	})
-	if committed == 0 || conflicts == 0 {
-		t.Errorf("%d committed, %d conflicts", committed, conflicts)
-	}
 }
 
 // The second run of an idempotent call, over the result of the first, sees what

@@ -16,6 +16,17 @@ const written store.Version = math.MaxUint64
 // overlay must not be written to any more.
 func (o *Overlay) Result() Base { return result{o} }
 
+// Shadow returns the view of a second run of the call, over what this one leaves
+// and with its quota. This one must not be written to any more.
+func (o *Overlay) Shadow(b *Budget) *Overlay {
+	return NewOverlay(o.Result(), Options{Budget: b, Quota: o.opts.Quota, Held: left{o}})
+}
+
+// left tells what the space holds with what the call wrote.
+type left struct{ o *Overlay }
+
+func (l left) Usage(ctx context.Context, _ store.Space) (store.Usage, error) { return l.o.Usage(ctx) }
+
 type result struct{ o *Overlay }
 
 func (r result) Get(ctx context.Context, key string) (value []byte, v store.Version, ok bool, err error) {

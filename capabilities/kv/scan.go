@@ -119,7 +119,7 @@ func (o *Overlay) sawRange(s span, l looked, entries int64) error {
 	if err := o.opts.Budget.take(s.cost(entries)); err != nil {
 		return err
 	}
-	o.ranges[s] = l
+	put(&o.ranges, s, l)
 	return nil
 }
 

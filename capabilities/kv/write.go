@@ -107,7 +107,7 @@ func (o *Overlay) set(ctx context.Context, key string, old []byte, ok bool, next
 	}
 	o.grown.Keys += more.Keys
 	o.grown.Bytes += more.Bytes
-	o.writes[key] = &next
+	put(&o.writes, key, &next)
 	if !again {
 		at, _ := slices.BinarySearch(o.order, key)
 		o.order = slices.Insert(o.order, at, key)

@@ -13,7 +13,7 @@ type Base interface {
 }
 
 // Stored returns the messages of a space as a snapshot has them.
-func Stored(s store.Snapshot, space store.Space) Base { return stored{s, space} }
+func Stored(s store.Snapshot, space store.Space) *StoredMessages { return &StoredMessages{s, space} }
 
 // Nothing returns messages of which there are none.
 func Nothing() Base { return nothing{} }
@@ -22,12 +22,14 @@ type nothing struct{}
 
 func (nothing) Known(context.Context, string, string) (bool, error) { return false, nil }
 
-type stored struct {
+// StoredMessages are the messages of a space as a snapshot has them.
+type StoredMessages struct {
 	snapshot store.Snapshot
 	space    store.Space
 }
 
-func (b stored) Known(ctx context.Context, host, key string) (bool, error) {
+// Known is that of [Base].
+func (b *StoredMessages) Known(ctx context.Context, host, key string) (bool, error) {
 	list, err := b.snapshot.Get(ctx, Key(b.space, host, key))
 	return err == nil && len(list) > 0 && list[0].Version != 0, err
 }

@@ -13,16 +13,16 @@ import (
 
 // Options of a [Box]. The zero Options let nothing be sent.
 type Options struct {
-	Sender Sender
+	Sender Sender               // its arguments are not changed later
 	Ledger *capabilities.Ledger // judges each message; nil: one that grants nothing
 	Now    func() time.Time     // nil: time.Now
 	Bytes  int64                // of the bodies and names of a call; default: none
 	// Quota is how much the space may hold after the call; by default nothing may
 	// be added to it. Calls that run at the same time can exceed it together.
 	Quota store.Usage
-	// Usage returns what the space held at the start. It is asked once, when the
-	// call first sends; nil: nothing was held.
-	Usage func(context.Context) (store.Usage, error)
+	// Held tells what the space held at the start. It is asked once, when the call
+	// first sends; nil: nothing was held.
+	Held store.Meter
 }
 
 // Box is one call's view of the outbox, and its authority to send. It is not safe
@@ -30,11 +30,11 @@ type Options struct {
 type Box struct {
 	base   Base // nil when sealed
 	opts   Options
-	held   *store.Usage // by the space, at the start; nil: not asked yet
-	sent   []Record     // what is new, in the order of sending
-	known  map[[2]string]bool
-	count  int   // messages that were taken, known ones too
-	bytes  int64 // of what is new, as the guest gave it
+	held   *store.Usage       // by the space, at the start; nil: not asked yet
+	sent   []Record           // what is new, in the order of sending
+	known  map[[2]string]bool // of what is new; nil: nothing is
+	count  int                // messages that were taken, known ones too
+	bytes  int64              // of what is new, as the guest gave it
 	stored store.Usage
 	failed error // of the base, the first one
 }
@@ -62,8 +62,7 @@ func New(b Base, o Options) *Box {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Sender.Arguments = slices.Clone(o.Sender.Arguments)
-	return &Box{base: b, opts: o, known: map[[2]string]bool{}}
+	return &Box{base: b, opts: o}
 }
 
 // Sealed returns a box for code that runs before the request was delivered:
@@ -74,9 +73,14 @@ func Sealed() *Box { return &Box{} }
 // This one must not be sent to any more.
 func (b *Box) Shadow(l *capabilities.Ledger, now func() time.Time) *Box {
 	o := b.opts
-	o.Ledger, o.Now, o.Usage = l, now, b.Usage
+	o.Ledger, o.Now, o.Held = l, now, left{b}
 	return New(b.Result(), o)
 }
+
+// left tells what the space holds with what the call sent.
+type left struct{ b *Box }
+
+func (l left) Usage(ctx context.Context, _ store.Space) (store.Usage, error) { return l.b.Usage(ctx) }
 
 // Send hands a message over, which is delivered once the call was committed. One
 // without a key gets that of the sender and of its place among the messages of the
@@ -149,6 +153,9 @@ func (b *Box) add(ctx context.Context, m Message) error {
 		return err
 	}
 	b.sent = append(b.sent, r)
+	if b.known == nil {
+		b.known = map[[2]string]bool{}
+	}
 	b.known[[2]string{m.Host, m.Key}] = true
 	b.bytes += size
 	b.stored = store.Usage{Keys: b.stored.Keys + more.Keys, Bytes: b.stored.Bytes + more.Bytes}
@@ -184,9 +191,9 @@ func cost(m *Message) int64 {
 func (b *Box) Usage(ctx context.Context) (store.Usage, error) {
 	if b.held == nil {
 		held := store.Usage{}
-		if b.opts.Usage != nil {
+		if b.opts.Held != nil {
 			var err error
-			if held, err = b.opts.Usage(ctx); err != nil {
+			if held, err = b.opts.Held.Usage(ctx, b.Space()); err != nil {
 				if b.failed == nil {
 					b.failed = err
 				}

@@ -293,7 +293,7 @@ func TestQuota(t *testing.T) {
 	}
 	asked := 0
 	o.Quota = store.Usage{Keys: 2 * held.Keys, Bytes: 2 * held.Bytes}
-	o.Usage = func(context.Context) (store.Usage, error) { asked++; return held, nil }
+	o.Held = meter(func(context.Context) (store.Usage, error) { asked++; return held, nil })
 	b = begin(t, s, o)
 	must(t, b.Send(t.Context(), message("a")))
 	must(t, b.Send(t.Context(), message("b")))
@@ -303,7 +303,7 @@ func TestQuota(t *testing.T) {
 	if d := o.Ledger.Denials(); len(d) != 1 || d[0].Capability != capabilities.CapOutbox {
 		t.Errorf("denied %v", d)
 	}
-	o.Usage = func(context.Context) (store.Usage, error) { return held, errBroken }
+	o.Held = meter(func(context.Context) (store.Usage, error) { return held, errBroken })
 	b = begin(t, s, o)
 	if err := b.Send(t.Context(), message("x")); !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
@@ -351,3 +351,8 @@ func TestSpaces(t *testing.T) {
 		}
 	}
 }
+
+// meter tells what one space takes.
+type meter func(context.Context) (store.Usage, error)
+
+func (m meter) Usage(ctx context.Context, _ store.Space) (store.Usage, error) { return m(ctx) }

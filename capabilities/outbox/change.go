@@ -33,6 +33,10 @@ func (b *Box) Change() (*Change, error) {
 	return c, nil
 }
 
+// Untouched reports whether the call tried to send nothing that the base was asked
+// about: its change says nothing then.
+func (b *Box) Untouched() bool { return b.failed == nil && len(b.sent) == 0 }
+
 // Space returns where in the store the messages are kept.
 func (b *Box) Space() store.Space { return b.opts.Sender.Space() }
 

@@ -209,6 +209,11 @@ type Store interface {
 	Close() error
 }
 
+// Meter tells what spaces take, as a [Store] does.
+type Meter interface {
+	Usage(ctx context.Context, s Space) (Usage, error)
+}
+
 // Usage is what the live keys of a space take.
 type Usage struct {
 	Keys  int64

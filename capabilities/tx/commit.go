@@ -37,7 +37,7 @@ func (t *Tx) Commit(ctx context.Context, p *Prepared, with store.Commit) error {
 		return ErrNotPrepared
 	}
 	for name, c := range p.Changes {
-		known := slices.ContainsFunc(t.volumes, func(v Volume) bool { return v.Name == name && v.base() != nil })
+		known := slices.ContainsFunc(t.volumes, func(v Mount) bool { return v.Name == name && v.base() != nil })
 		if !known || c == nil {
 			return fmt.Errorf("%w: %q", ErrVolumes, name)
 		}
@@ -45,9 +45,17 @@ func (t *Tx) Commit(ctx context.Context, p *Prepared, with store.Commit) error {
 	if err := p.decode(t.others); err != nil {
 		return err
 	}
-	err := t.apply(context.WithoutCancel(ctx), p, with)
+	var err error
+	if !p.untouched() || !bare(&with) {
+		err = t.apply(context.WithoutCancel(ctx), p, with)
+	}
 	_ = t.end() // what is committed stays so, whatever closing read files says
 	return err
+}
+
+// bare reports whether a commit has nothing to demand nor to write.
+func bare(c *store.Commit) bool {
+	return len(c.Guards)+len(c.Ranges)+len(c.Writes)+len(c.Records) == 0
 }
 
 // participant is a volume outside of the store that takes part in a commit.
@@ -67,9 +75,9 @@ func (t *Tx) participants(p *Prepared) []*participant {
 		switch _, ok := v.Store.(volume.Locker); {
 		case c == nil || v.Tree != nil || untouched(c):
 		case ok:
-			parts = append(parts, &participant{Volume: v, change: c})
+			parts = append(parts, &participant{Volume: v.Volume, change: c})
 		default:
-			last = append(last, &participant{Volume: v, change: c})
+			last = append(last, &participant{Volume: v.Volume, change: c})
 		}
 	}
 	return append(parts, last...)
@@ -102,6 +110,9 @@ func (t *Tx) apply(ctx context.Context, p *Prepared, with store.Commit) error {
 // check stages all volumes, locks them in one order, and holds them against their
 // guards.
 func check(ctx context.Context, parts []*participant) error {
+	if len(parts) == 0 {
+		return nil
+	}
 	locks := slices.SortedStableFunc(slices.Values(parts), func(a, b *participant) int {
 		return a.folder().Compare(b.folder())
 	})
@@ -152,7 +163,7 @@ func (t *Tx) enlist(ctx context.Context, p *Prepared, c *store.Commit) error {
 			return fmt.Errorf("%s: %w", o.Name(), err)
 		}
 	}
-	if t.store == nil && len(c.Guards)+len(c.Ranges)+len(c.Writes)+len(c.Records) > 0 {
+	if t.store == nil && !bare(c) {
 		return fmt.Errorf("%w: no store for them", ErrVolumes)
 	}
 	return nil

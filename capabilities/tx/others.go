@@ -18,16 +18,13 @@ type keys struct{ o *kv.Overlay }
 func (keys) Name() string { return "keys" }
 
 func (k keys) Effects() (reads, changes []capabilities.Effect) {
-	changes = k.o.Left()
-	for _, e := range k.o.Effects() {
-		if e.Verb == capabilities.Read {
-			reads = append(reads, e)
-		}
-	}
-	return reads, changes
+	return k.o.Split()
 }
 
 func (k keys) Prepare(context.Context) (Redo, error) {
+	if k.o.Untouched() {
+		return nil, nil
+	}
 	c, err := k.o.Change()
 	if err != nil {
 		return nil, err
@@ -81,6 +78,9 @@ func (messages) Name() string { return "outbox" }
 func (m messages) Effects() (reads, changes []capabilities.Effect) { return nil, m.b.Effects() }
 
 func (m messages) Prepare(context.Context) (Redo, error) {
+	if m.b.Untouched() {
+		return nil, nil
+	}
 	c, err := m.b.Change()
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 // Prepared is what a call would leave, complete enough to be committed by
 // another process. It encodes as JSON.
 type Prepared struct {
-	Changes map[string]*volume.Change `json:"changes"`          // by volume name, also where only guards are in it
-	Others  map[string]*Part          `json:"others,omitempty"` // by participant
+	Changes map[string]*volume.Change `json:"changes"`          // by volume name, of those that the call looked at, also where only guards are in it
+	Others  map[string]*Part          `json:"others,omitempty"` // by participant, of those that the call looked at
 	// Effects are what the call read, which may be cut, and then all that it
 	// would leave.
 	Effects []capabilities.Effect `json:"effects"`
@@ -38,6 +38,13 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+func (p *Prepared) change(name string, c *volume.Change) {
+	if p.Changes == nil {
+		p.Changes = map[string]*volume.Change{}
+	}
+	p.Changes[name] = c
+}
+
 func (p *Prepared) add(name string, r Redo) {
 	if p.Others == nil {
 		p.Others = map[string]*Part{}
@@ -47,6 +54,9 @@ func (p *Prepared) add(name string, r Redo) {
 
 // decode has each participant read what is for it. What is for none is refused.
 func (p *Prepared) decode(others []Participant) error {
+	if len(p.Others) == 0 {
+		return nil
+	}
 	known := map[string]bool{}
 	for _, o := range others {
 		known[o.Name()] = true
@@ -66,6 +76,12 @@ func (p *Prepared) decode(others []Participant) error {
 		}
 	}
 	return nil
+}
+
+// untouched reports whether the call looked at nothing, so that there is nothing to
+// check either.
+func (p *Prepared) untouched() bool {
+	return len(p.Changes) == 0 && len(p.Others) == 0
 }
 
 // Empty reports whether committing would change nothing. Guards are checked

@@ -18,6 +18,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/store/postgres"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/internal/enough"
 	"github.com/sandboxd/sandboxd/internal/pgtest"
 )
 
@@ -403,50 +404,11 @@ func ordered(calls []happened, begin, end model) string {
 	return ""
 }
 
-// explained reports whether there is any order at all.
-func explained(calls []happened, state, end model) bool {
-	tried := map[string]bool{}
-	used := make([]bool, len(calls))
-	var search func(state model, left int) bool
-	search = func(state model, left int) bool {
-		if left == 0 {
-			return maps.Equal(state, end)
-		}
-		place := fmt.Sprint(used, state)
-		if tried[place] {
-			return false
-		}
-		tried[place] = true
-		first := forever // end of those that are still to come
-		for i, c := range calls {
-			if !used[i] {
-				first = min(first, c.ended)
-			}
-		}
-		for i, c := range calls {
-			if used[i] || c.began > first {
-				continue
-			}
-			next, ok := c.fits(state)
-			if !ok {
-				continue
-			}
-			used[i] = true
-			if search(next, left-1) {
-				return true
-			}
-			used[i] = false
-		}
-		return false
-	}
-	return search(state, len(calls))
-}
-
 // serialisable runs calls side by side, some of which go wrong, and checks that
 // they were as if run one after another.
 func serialisable(t *testing.T, check func(calls []happened, begin, end model) string, open func(t testing.TB) store.Store, folders int, volumes ...string) {
 	saved, stayed, conflicts := 0, 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	enough.Check(t, func(rt *rapid.T) {
 		plans := genPlans(places(volumes...)).Draw(rt, "plans")
 		s := open(t)
 		var dirs []string
@@ -465,10 +427,12 @@ func serialisable(t *testing.T, check func(calls []happened, begin, end model) s
 		if why := check(h.calls, model{}, end); why != "" {
 			rt.Fatalf("%s\n%+v", why, h.calls)
 		}
+	}, func() string {
+		if conflicts < 1 || folders > 0 && stayed < 1 || saved < 50 {
+			return fmt.Sprintf("%d calls, %d of them again after a conflict, %d of them with a folder that stayed", saved, conflicts, stayed)
+		}
+		return ""
 	})
-	if rare := conflicts < 1 || folders > 0 && stayed < 1; saved < 50 || rare && !testing.Short() {
-		t.Errorf("%d calls, %d of them again after a conflict, %d of them with a folder that stayed: the test does not reach what it should", saved, conflicts, stayed)
-	}
 }
 
 // TestSerialisable: whatever calls do at the same time, in several processes, to

@@ -14,10 +14,11 @@ import (
 // is, and not be ended before it.
 func (t *Tx) Shadow(others []Participant, o volume.Options) *Tx {
 	p := Parts{Others: others}
-	for _, v := range t.volumes {
+	for i := range t.volumes {
+		v := &t.volumes[i]
 		s := Volume{Name: v.Name, Path: v.Path}
 		if v.base() != nil {
-			s.Tree = shadow{t.overlays[v.Name].Result()}
+			s.Tree = shadow{v.Overlay().Result()}
 		}
 		p.Volumes = append(p.Volumes, s)
 	}

@@ -26,7 +26,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -95,7 +94,8 @@ type Participant interface {
 	Name() string // other than those of all others of a transaction
 	// Effects returns what the call read, and all that it would leave.
 	Effects() (reads, changes []capabilities.Effect)
-	// Prepare returns what the call would leave, as data.
+	// Prepare returns what the call would leave, as data; nil where it did not even
+	// look.
 	Prepare(ctx context.Context) (Redo, error)
 	// Decode reads what the JSON encoding of such a Redo says.
 	Decode(raw []byte) (Redo, error)
@@ -119,15 +119,36 @@ type Parts struct {
 // Tx is one call's transaction. Its methods are safe for concurrent use, its
 // overlays are not.
 type Tx struct {
-	store    store.Store
-	intents  *Intents
-	others   []Participant
-	volumes  []Volume // sorted by name
-	overlays map[string]*volume.Overlay
-	broken   error
+	store   store.Store
+	intents *Intents
+	others  []Participant
+	volumes []Mount        // sorted by name
+	options volume.Options // of the overlays
+	broken  error
 
 	mu    sync.Mutex
 	ended bool
+}
+
+// Mount is a volume of a transaction with the call's view of it, which is made when
+// it is first asked for: what nobody asks for was neither read nor changed.
+type Mount struct {
+	Volume
+	tx      *Tx
+	overlay *volume.Overlay
+}
+
+// Overlay returns the call's view of the volume.
+func (m *Mount) Overlay() *volume.Overlay {
+	m.tx.mu.Lock()
+	defer m.tx.mu.Unlock()
+	if m.overlay == nil {
+		m.overlay = volume.New(m.base(), m.tx.options)
+		if m.tx.ended {
+			_ = m.overlay.Close() // nothing is open in it
+		}
+	}
+	return m.overlay
 }
 
 // Begin returns a transaction in which nothing is changed. The
@@ -135,22 +156,24 @@ type Tx struct {
 // names, and none may be the folder of another or in it, or preparing fails with
 // [ErrVolumes]; [Tx.Err] tells beforehand.
 func Begin(p Parts, o volume.Options) *Tx {
-	t := &Tx{store: p.Store, intents: p.Intents, others: p.Others, volumes: slices.Clone(p.Volumes), overlays: map[string]*volume.Overlay{}}
-	slices.SortStableFunc(t.volumes, func(a, b Volume) int { return strings.Compare(a.Name, b.Name) })
-	t.broken = apart(t.volumes)
+	t := &Tx{store: p.Store, intents: p.Intents, others: p.Others}
+	if len(p.Volumes) == 0 {
+		return t
+	}
 	if o.Budget == nil {
 		o.Budget = &volume.Budget{}
 	}
-	for _, v := range t.volumes {
-		if t.overlays[v.Name] == nil {
-			t.overlays[v.Name] = volume.New(v.base(), o)
-		}
+	t.options, t.volumes = o, make([]Mount, len(p.Volumes))
+	for i, v := range p.Volumes {
+		t.volumes[i] = Mount{Volume: v, tx: t}
 	}
+	slices.SortStableFunc(t.volumes, func(a, b Mount) int { return strings.Compare(a.Name, b.Name) })
+	t.broken = apart(t.volumes)
 	return t
 }
 
 // apart refuses volumes that are not apart from each other.
-func apart(vols []Volume) error {
+func apart(vols []Mount) error {
 	for i, a := range vols {
 		for _, b := range vols[:i] {
 			if a.Name == b.Name {
@@ -168,28 +191,45 @@ func apart(vols []Volume) error {
 func (t *Tx) Err() error { return t.broken }
 
 // Overlay returns the call's view of a volume, nil for one that it has not.
-func (t *Tx) Overlay(name string) *volume.Overlay { return t.overlays[name] }
+func (t *Tx) Overlay(name string) *volume.Overlay {
+	if m := t.Mount(name); m != nil {
+		return m.Overlay()
+	}
+	return nil
+}
+
+// Mount returns a volume of the call, nil for one that it has not.
+func (t *Tx) Mount(name string) *Mount {
+	for i := range t.volumes {
+		if t.volumes[i].Name == name {
+			return &t.volumes[i]
+		}
+	}
+	return nil
+}
 
 // Effects returns what the call read in all volumes, then what it would leave,
 // where what concerns files may be cut as [volume.Overlay.Effects] says.
 func (t *Tx) Effects() []capabilities.Effect {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reads, changes := t.effects()
+	reads, changes := t.effects(func(o *volume.Overlay, mount string) (reads, changes []capabilities.Effect) {
+		list := o.Effects(mount)
+		at := slices.IndexFunc(list, func(e capabilities.Effect) bool { return e.Verb != capabilities.Read })
+		if at < 0 {
+			at = len(list)
+		}
+		return list[:at:at], list[at:]
+	})
 	return append(reads, changes...)
 }
 
-func (t *Tx) effects() (reads, changes []capabilities.Effect) {
+// effects returns what each volume says of itself, and the other participants.
+func (t *Tx) effects(of func(o *volume.Overlay, mount string) (reads, changes []capabilities.Effect)) (reads, changes []capabilities.Effect) {
 	for _, v := range t.volumes {
-		if v.base() == nil {
-			continue
-		}
-		for _, e := range t.overlays[v.Name].Effects(v.Path) {
-			if e.Verb == capabilities.Read {
-				reads = append(reads, e)
-			} else {
-				changes = append(changes, e)
-			}
+		if v.base() != nil && v.overlay != nil {
+			r, c := of(v.overlay, v.Path)
+			reads, changes = append(reads, r...), append(changes, c...)
 		}
 	}
 	for _, o := range t.others {
@@ -197,21 +237,6 @@ func (t *Tx) effects() (reads, changes []capabilities.Effect) {
 		reads, changes = append(reads, r...), append(changes, c...)
 	}
 	return reads, changes
-}
-
-// left returns all that the call would leave.
-func (t *Tx) left() []capabilities.Effect {
-	var list []capabilities.Effect
-	for _, v := range t.volumes {
-		if v.base() != nil {
-			list = append(list, t.overlays[v.Name].Left(v.Path)...)
-		}
-	}
-	for _, o := range t.others {
-		_, changes := o.Effects()
-		list = append(list, changes...)
-	}
-	return list
 }
 
 // Judge refuses what a call would leave by returning an error: a
@@ -243,7 +268,7 @@ func (v view) Result(name string) volume.Base {
 	if v.Base(name) == nil {
 		return nil
 	}
-	return v.t.overlays[name].Result()
+	return v.t.Overlay(name).Result()
 }
 
 // Prepare collects what the call would leave and has it judged, in the order
@@ -275,26 +300,30 @@ func (t *Tx) collect(ctx context.Context) (*Prepared, error) {
 	case t.broken != nil:
 		return nil, t.broken
 	}
-	p := &Prepared{Changes: map[string]*volume.Change{}}
+	p := &Prepared{}
 	for _, v := range t.volumes {
-		if v.base() == nil {
+		if v.base() == nil || v.overlay == nil {
 			continue
 		}
-		c, err := t.overlays[v.Name].Change()
-		if err != nil {
+		c, err := v.overlay.Change()
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("volume %q: %w", v.Name, err)
+		case !untouched(c):
+			p.change(v.Name, c)
 		}
-		p.Changes[v.Name] = c
 	}
 	for _, o := range t.others {
 		r, err := o.Prepare(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Name(), err)
 		}
-		p.add(o.Name(), r)
+		if r != nil {
+			p.add(o.Name(), r)
+		}
 	}
-	reads, _ := t.effects()
-	p.Effects = append(reads, t.left()...)
+	reads, left := t.effects((*volume.Overlay).Split)
+	p.Effects = append(reads, left...)
 	return p, nil
 }
 
@@ -313,8 +342,13 @@ func (t *Tx) Rollback() error {
 func (t *Tx) end() error {
 	t.ended = true
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(t.overlays)) {
-		errs = append(errs, t.overlays[name].Close())
+	for _, v := range t.volumes {
+		if v.overlay == nil {
+			continue
+		}
+		if err := v.overlay.Close(); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

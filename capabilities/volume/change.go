@@ -28,6 +28,9 @@ func (o *Overlay) Change() (*Change, error) {
 // charged for when the call changed them: moving a directory is one change for
 // the call and many for the volume.
 func (o *Overlay) settleFiles(changed int64) error {
+	if changed == 0 && o.settled == 0 {
+		return nil
+	}
 	o.budget.give(cost{files: o.settled})
 	o.settled = 0
 	more := max(0, changed-o.files)
@@ -42,6 +45,9 @@ func (o *Overlay) settleFiles(changed int64) error {
 // listing says that there is nothing. What is put into a directory that the
 // change makes needs none.
 func withAbsent(guards []Guard, steps []Step) []Guard {
+	if len(steps) == 0 {
+		return guards
+	}
 	known, made := map[string]struct{}{}, map[string]struct{}{}
 	for _, g := range guards {
 		known[g.Path] = struct{}{}

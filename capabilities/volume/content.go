@@ -43,7 +43,7 @@ func (o *Overlay) readAt(n *Node, p []byte, off int64) (int, error) {
 // reads of its own is no effect.
 func (o *Overlay) countRead(n *Node, bytes int64) {
 	if n.base != "" && (!n.dirty || n.body.keep > 0) {
-		o.read[n.base] += bytes
+		put(&o.read, n.base, o.read[n.base]+bytes)
 	}
 }
 

@@ -26,8 +26,14 @@ type left struct {
 	from   string // path in the base that was renamed
 }
 
+// unchanged is the difference of every overlay in which nothing was changed.
+var unchanged = &delta{times: map[string]time.Time{}}
+
 // delta returns the difference as it is now.
 func (o *Overlay) delta() *delta {
+	if o.version == 0 && !o.deep {
+		return unchanged
+	}
 	if c := o.cached; c != nil && c.err == nil && c.version == o.version {
 		return c
 	}
@@ -35,7 +41,7 @@ func (o *Overlay) delta() *delta {
 	o.budget.give(o.told)
 	o.told = cost{}
 	d := differ{o: o, names: map[string]struct{}{}}
-	err := d.pair(".", o.root, Stamp{Exists: true, Kind: Dir})
+	err := d.pair(".", &o.root, Stamp{Exists: true, Kind: Dir})
 	o.cached = &delta{version: o.version, steps: d.ordered(), lefts: d.lefts, err: err}
 	return o.cached
 }
@@ -58,6 +64,9 @@ func (d *delta) time(path string) (time.Time, bool) {
 // changed returns how many paths the difference changes. What is moved counts
 // once: where it arrives, and not where it no longer is.
 func (d *delta) changed() int64 {
+	if len(d.steps) == 0 {
+		return 0
+	}
 	arrived, moved := map[string]struct{}{}, map[string]struct{}{}
 	for _, l := range d.lefts {
 		if l.from != "" {

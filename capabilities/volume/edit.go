@@ -90,7 +90,7 @@ func (o *Overlay) touch(dir *Node) {
 // entries that cannot be shown. ENOENT, EBUSY for the root, EINVAL for "." and
 // "..", a [*LimitError].
 func (o *Overlay) Remove(p Place) error {
-	if p.Node != o.root && (p.Name == "." || p.Name == "..") {
+	if p.Node != &o.root && (p.Name == "." || p.Name == "..") {
 		return capabilities.EINVAL
 	}
 	if err := o.movable(p); err != nil {
@@ -112,7 +112,7 @@ func (o *Overlay) movable(p Place) error {
 		return capabilities.EBADF
 	case p.Node == nil:
 		return capabilities.ENOENT
-	case p.Node == o.root, p.Name == ".", p.Name == "..":
+	case p.Node == &o.root, p.Name == ".", p.Name == "..":
 		return capabilities.EBUSY
 	case p.Parent.removed || p.Parent.children[p.Name] != p.Node:
 		return capabilities.ENOENT
@@ -239,7 +239,7 @@ func (o *Overlay) Rename(from, to Place) error {
 	if err := o.movable(from); err != nil {
 		return err
 	}
-	if to.Node == o.root || to.Name == "." || to.Name == ".." {
+	if to.Node == &o.root || to.Name == "." || to.Name == ".." {
 		return capabilities.EBUSY
 	}
 	if err := o.vacant(to); err != nil {

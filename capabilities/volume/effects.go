@@ -28,10 +28,14 @@ const (
 // some are left out, the last one of its sort says how many more there are. When the base
 // cannot be read, effects may be missing; [Overlay.Change] then fails.
 func (o *Overlay) Effects(mount string) []capabilities.Effect {
-	changes := o.changes(mount)
-	reads := o.reads(mount)
-	reads = bound(reads, max(maxEffects/2, maxEffects-len(changes)))
-	return append(reads, bound(changes, maxEffects-len(reads))...)
+	reads, left := o.Split(mount)
+	return append(reads, bound(left, maxEffects-len(reads))...)
+}
+
+// Split returns the reads that Effects returns, and all of [Overlay.Left].
+func (o *Overlay) Split(mount string) (reads, left []capabilities.Effect) {
+	left = o.changes(mount)
+	return bound(o.reads(mount), max(maxEffects/2, maxEffects-len(left))), left
 }
 
 // bound cuts a list to at most n effects, the last of which tells of the rest.

@@ -31,43 +31,69 @@ const (
 // do not keep each other out. It returns the context's error, or EAGAIN when the
 // lock cannot be had within 10 seconds.
 func (h *HostDir) lock(ctx context.Context, shared bool) (*lockedDir, error) {
-	wait, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	select {
-	case h.turn <- struct{}{}: // who waits for the others to leave lets nobody else in
-	case <-wait.Done():
-		return nil, lockError(ctx)
+	until := time.Now().Add(lockWait)
+	if err := h.enter(ctx, until); err != nil {
+		return nil, err
 	}
-	l, err := h.lockFolder(ctx, wait, shared)
+	l, err := h.lockFolder(ctx, until, shared)
 	if err != nil || shared {
 		<-h.turn
 	}
 	return l, err
 }
 
-func (h *HostDir) lockFolder(ctx, wait context.Context, shared bool) (*lockedDir, error) {
+// enter takes the turn: who waits for the others to leave lets nobody else in.
+func (h *HostDir) enter(ctx context.Context, until time.Time) error {
+	select {
+	case h.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	wait, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	select {
+	case h.turn <- struct{}{}:
+		return nil
+	case <-wait.Done():
+		return lockError(ctx)
+	}
+}
+
+func (h *HostDir) lockFolder(ctx context.Context, until time.Time, shared bool) (*lockedDir, error) {
 	dir, err := h.root.Open(".")
 	if err != nil {
 		return nil, fmt.Errorf("volume lock: %w", named(err))
 	}
 	l := &lockedDir{host: h, dir: dir, shared: shared}
-	for {
-		done, err := l.try()
-		if done {
-			return l, nil
-		}
-		if err == nil {
-			select {
-			case <-time.After(lockPoll):
-				continue
-			case <-wait.Done():
-				err = lockError(ctx)
-			}
-		} else {
-			err = fmt.Errorf("volume lock: %w", named(err))
-		}
+	done, err := l.try()
+	if err == nil && !done {
+		err = l.await(ctx, until)
+	} else if err != nil {
+		err = fmt.Errorf("volume lock: %w", named(err))
+	}
+	if err != nil {
 		_ = dir.Close() // it was only held
 		return nil, err
+	}
+	return l, nil
+}
+
+// await tries again and again.
+func (l *lockedDir) await(ctx context.Context, until time.Time) error {
+	wait, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	for {
+		select {
+		case <-time.After(lockPoll):
+		case <-wait.Done():
+			return lockError(ctx)
+		}
+		switch done, err := l.try(); {
+		case err != nil:
+			return fmt.Errorf("volume lock: %w", named(err))
+		case done:
+			return nil
+		}
 	}
 }
 

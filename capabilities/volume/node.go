@@ -91,6 +91,7 @@ func (o *Overlay) child(dir *Node, name string) (*Node, error) {
 	}
 	name = strings.Clone(name) // the guest's path is longer, perhaps much
 	path := join(dir.base, name)
+	o.deep = o.deep || len(path) > maxPath
 	info, ok, err := o.notes.look(path)
 	if err != nil {
 		return nil, err

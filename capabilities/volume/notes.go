@@ -2,7 +2,6 @@ package volume
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,10 +36,6 @@ type listing struct {
 	more    bool    // there are entries besides those that are listed
 }
 
-func newNotes(b Base, budget *Budget) notes {
-	return notes{base: b, budget: budget, stamps: map[string]Stamp{}, times: map[string]time.Time{}, lists: map[string]listing{}}
-}
-
 // look returns what the base has at a path, and whether there is anything.
 func (s *notes) look(path string) (Info, bool, error) {
 	info, stamp, err := s.base.Lstat(path)
@@ -60,9 +55,9 @@ func (s *notes) look(path string) (Info, bool, error) {
 	if err := s.budget.take(c); err != nil {
 		return Info{}, false, err
 	}
-	s.stamps[path] = stamp
+	put(&s.stamps, path, stamp)
 	if stamp.Exists && stamp.Kind == Dir {
-		s.times[path] = info.ModTime
+		put(&s.times, path, info.ModTime)
 	}
 	return info, stamp.Exists, nil
 }
@@ -151,7 +146,7 @@ func (s *notes) listing(dir string) (listing, error) {
 	if err := s.budget.take(c); err != nil {
 		return listing{}, err
 	}
-	s.lists[dir] = l
+	put(&s.lists, dir, l)
 	return l, nil
 }
 
@@ -168,11 +163,11 @@ func listBase(b Base, dir string) (entries []Entry, hidden bool, err error) {
 // guards returns what must still hold when the call's change is applied.
 func (s *notes) guards() ([]Guard, []Listing) {
 	guards := make([]Guard, 0, len(s.stamps))
-	for _, p := range slices.Sorted(maps.Keys(s.stamps)) {
+	for _, p := range sorted(s.stamps) {
 		guards = append(guards, Guard{Path: p, Stamp: s.stamps[p]})
 	}
 	var listings []Listing
-	for _, p := range slices.Sorted(maps.Keys(s.lists)) {
+	for _, p := range sorted(s.lists) {
 		l := s.lists[p]
 		listings = append(listings, Listing{Path: p, Digest: ListingDigest(p, l.entries), Hidden: l.hidden})
 	}

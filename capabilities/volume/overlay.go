@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -31,12 +32,13 @@ type Overlay struct {
 	clock  func() time.Time
 	live   func() error
 	steps  time.Duration // of the base's times
-	root   *Node
+	root   Node
 	notes  notes
 
 	open   map[*Node]struct{} // nodes that hold a content of the base
 	read   map[string]int64   // bytes read, by path in the base
 	listed map[string]struct{}
+	deep   bool // a path was met that is longer than a change can name
 
 	files   int64  // what the nodes hold of the budget's files
 	settled int64  // what the last Change holds of them besides
@@ -70,12 +72,30 @@ func New(base Base, o Options) *Overlay {
 		clock:  clock,
 		live:   live,
 		steps:  stepOf(base),
-		root:   &Node{name: ".", base: ".", kind: Dir, mode: newDirMode},
-		notes:  newNotes(base, budget),
-		open:   map[*Node]struct{}{},
-		read:   map[string]int64{},
-		listed: map[string]struct{}{},
+		root:   Node{name: ".", base: ".", kind: Dir, mode: newDirMode},
+		notes:  notes{base: base, budget: budget},
 	}
+}
+
+// put writes to a map that is made with its first entry.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // stepOf returns the step in which a base counts times.
@@ -86,8 +106,11 @@ func stepOf(b Base) time.Duration {
 	return 1
 }
 
+// Overlay returns o, for who asks for an overlay that may still have to be made.
+func (o *Overlay) Overlay() *Overlay { return o }
+
 // Root returns the root directory.
-func (o *Overlay) Root() *Node { return o.root }
+func (o *Overlay) Root() *Node { return &o.root }
 
 // Path returns the slash path of a node below the root, "." for the root; of a
 // removed node its last path.
@@ -134,7 +157,7 @@ func (o *Overlay) Info(n *Node) (Info, error) {
 
 // loadRoot looks at the base's root when its own attributes are asked for.
 func (o *Overlay) loadRoot(n *Node) error {
-	if n != o.root {
+	if n != &o.root {
 		return nil
 	}
 	if _, known := o.notes.stamps["."]; known {
@@ -181,7 +204,7 @@ func (o *Overlay) List(n *Node) ([]Entry, error) {
 		return nil, err
 	}
 	if n.base != "" {
-		o.listed[n.base] = struct{}{}
+		put(&o.listed, n.base, struct{}{})
 	}
 	dir := o.Path(n)
 	for i := range list {
@@ -267,7 +290,7 @@ func (o *Overlay) source(n *Node) source {
 				return nil, err
 			}
 			n.content = c
-			o.open[n] = struct{}{}
+			put(&o.open, n, struct{}{})
 		}
 		return n.content, nil
 	}

@@ -29,7 +29,7 @@ func (r result) node(name string) (*Node, error) {
 	if r.o.closed {
 		return nil, capabilities.EBADF
 	}
-	n := r.o.root
+	n := &r.o.root
 	if name == "." {
 		return n, nil
 	}

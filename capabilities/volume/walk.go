@@ -81,7 +81,7 @@ func (o *Overlay) step(p *Place) (err error) {
 	switch {
 	case p.Name == ".":
 		p.Node = p.Parent
-	case p.Name == ".." && p.Parent == o.root:
+	case p.Name == ".." && p.Parent == &o.root:
 		return ErrEscape
 	case p.Name == "..":
 		p.Node = p.Parent.parent

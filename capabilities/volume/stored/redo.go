@@ -49,14 +49,15 @@ type redo struct {
 	timed   map[string]time.Time // what times steps say
 	held    []store.Guard
 	ranges  []store.RangeGuard
-	writes  map[string]store.Write // by the name of the key
+	writes  map[string]store.Write // by the name of the key; nil: there are no steps
 }
 
 func newRedo(t *Tree, c *volume.Change) *redo {
-	r := &redo{
-		tree: t, change: c, was: map[string]node{}, removed: map[string]struct{}{}, listed: map[string]struct{}{},
-		timed: map[string]time.Time{}, writes: map[string]store.Write{},
+	r := &redo{tree: t, change: c, was: make(map[string]node, len(c.Guards)), listed: map[string]struct{}{}}
+	if len(c.Steps) == 0 {
+		return r
 	}
+	r.removed, r.timed, r.writes = map[string]struct{}{}, map[string]time.Time{}, map[string]store.Write{}
 	for _, s := range c.Steps {
 		switch s.Action {
 		case volume.ActRemove:
@@ -73,7 +74,7 @@ func (r *redo) do(ctx context.Context) error {
 	if err := r.guards(ctx); err != nil {
 		return err
 	}
-	if err := r.listings(ctx); err != nil {
+	if err := r.listings(ctx); err != nil || len(r.change.Steps) == 0 {
 		return err
 	}
 	// Valid has seen to the order: what is removed, then what takes its place.
