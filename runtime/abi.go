@@ -15,19 +15,15 @@ import (
 // errAnswer: a guest's answer cannot be read.
 var errAnswer = errors.New("answer")
 
-// delivery is the JSON object that a guest receives for one call.
-type delivery struct {
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-	Context   deliveryContext `json:"context"`
-}
-
-type deliveryContext struct {
-	CallID string `json:"callId"`
-}
-
-func newDelivery(toolName, callID string, arguments json.RawMessage) ([]byte, error) {
-	return json.Marshal(delivery{toolName, arguments, deliveryContext{callID}})
+// newDelivery returns the JSON object that a guest receives for one call, of
+// arguments in canonical form.
+func newDelivery(toolName, callID string, arguments json.RawMessage) []byte {
+	const parts = len(`{"tool":"","arguments":,"context":{"callId":""}}`)
+	b := make([]byte, 0, parts+quotedSize([]byte(toolName))+len(arguments)+quotedSize([]byte(callID)))
+	b = appendQuoted(append(b, `{"tool":"`...), []byte(toolName))
+	b = append(append(b, `","arguments":`...), arguments...)
+	b = appendQuoted(append(b, `,"context":{"callId":"`...), []byte(callID))
+	return append(b, `"}}`...)
 }
 
 // invoke calls the guest once and returns its answer. A command reads the
@@ -35,10 +31,10 @@ func newDelivery(toolName, callID string, arguments json.RawMessage) ([]byte, er
 func (p *Package) invoke(ctx context.Context, i *Instance, request []byte, stdout *cappedWriter) ([]byte, error) {
 	switch p.source.Manifest.ABI {
 	case tool.Command:
-		_, err := i.module.ExportedFunction("_start").Call(ctx)
+		err := i.exports.start.CallWithStack(ctx, nil)
 		return stdout.b, err
 	case tool.Reactor:
-		return callReactor(ctx, i.module, request, p.source.Manifest.Limits.Output)
+		return i.callReactor(ctx, request, p.source.Manifest.Limits.Output)
 	case tool.MCP, tool.Extism:
 	}
 	return nil, fmt.Errorf("abi %s: %w", p.source.Manifest.ABI, ErrNotSupported)
@@ -46,20 +42,21 @@ func (p *Package) invoke(ctx context.Context, i *Instance, request []byte, stdou
 
 // callReactor puts the request into the guest's memory and takes the answer
 // out of it.
-func callReactor(ctx context.Context, m api.Module, request []byte, limit int64) ([]byte, error) {
-	at, err := m.ExportedFunction("sandboxd_alloc").Call(ctx, uint64(len(request)))
-	if err != nil {
+func (i *Instance) callReactor(ctx context.Context, request []byte, limit int64) ([]byte, error) {
+	stack := i.exports.stack[:]
+	stack[0] = uint64(len(request))
+	if err := i.exports.alloc.CallWithStack(ctx, stack); err != nil {
 		return nil, err
 	}
-	ptr := api.DecodeU32(at[0])
-	if !m.Memory().Write(ptr, request) {
+	ptr := api.DecodeU32(stack[0])
+	if !i.module.Memory().Write(ptr, request) {
 		return nil, fmt.Errorf("%w: sandboxd_alloc returned %d..+%d, outside of memory", errAnswer, ptr, len(request))
 	}
-	packed, err := m.ExportedFunction("sandboxd_call").Call(ctx, uint64(ptr), uint64(len(request)))
-	if err != nil {
+	stack[0], stack[1] = uint64(ptr), uint64(len(request))
+	if err := i.exports.call.CallWithStack(ctx, stack); err != nil {
 		return nil, err
 	}
-	return readPacked(m, packed[0], limit)
+	return readPacked(i.module, stack[0], limit)
 }
 
 // readPacked copies the bytes at (pointer << 32 | length) out of the memory.

@@ -49,7 +49,7 @@ func stalls() *tool.Package {
 	return p
 }
 
-func mustLoad(t *testing.T, e *Engine, p *tool.Package, b Binding) *Package {
+func mustLoad(t testing.TB, e *Engine, p *tool.Package, b Binding) *Package {
 	t.Helper()
 	loaded, err := e.Load(context.Background(), p, b)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -127,7 +126,7 @@ func withSchemas(answer, input, output string) *tool.Package {
 // to mend, on one line without hidden characters.
 func TestArgumentsAreHeldToTheSchema(t *testing.T) {
 	const schema = `{"type":"object","properties":{"n":{"type":"integer","maximum":9}},"required":["n"],"additionalProperties":false}`
-	loaded, dir := load(t, newEngine(t, Observer{Acquired: func(string, string, time.Duration) { t.Error("a guest was started") }}), withSchemas("hi", schema, ""))
+	loaded, dir := load(t, newEngine(t, Observer{Acquired: func(string) { t.Error("a guest was started") }}), withSchemas("hi", schema, ""))
 	for _, arguments := range []string{``, `{}`, `{"n":"one"}`, `{"n":10}`, `{"n":1,"n":1}`, `{"N":1}`, `{"n":1,"x\n\u001b[31m\u202e":2}`, `[1]`, `{"n":1}x`} {
 		r := loaded.Call(context.Background(), Request{Tool: "t", Arguments: []byte(arguments)})
 		var wrong *tool.ArgumentsError

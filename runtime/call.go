@@ -15,7 +15,6 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/undo"
-	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -32,15 +31,15 @@ func (p *Package) Call(ctx context.Context, r Request) *Result {
 		r.Principal = LocalPrincipal
 	}
 	// It has ended when it is reported, not before.
-	ctx, done, closed := p.begin(ctx)
+	ctx, running, closed := p.begin(ctx)
 	if closed == nil {
-		defer done()
+		defer p.end(running)
 	}
 	w := &reporter{observer: p.engine.observer, live: &p.engine.live, info: CallInfo{
 		ID: crand.Text(), Principal: r.Principal, Package: p.name, Tool: r.Tool, Start: time.Now(), Trace: r.Trace,
 	}}
 	w.start()
-	result := p.judged(ctx, w, r, closed)
+	result := p.judged(ctx, running, w, r, closed)
 	result.CallID = cmp.Or(result.CallID, w.info.ID)
 	result.Duration = time.Since(w.info.Start)
 	p.answer(r.Tool, result)
@@ -69,7 +68,7 @@ func (p *Package) answer(toolName string, r *Result) {
 }
 
 // judged checks the request, and runs it unless it came too late.
-func (p *Package) judged(ctx context.Context, w *reporter, r Request, closed error) (result *Result) {
+func (p *Package) judged(ctx context.Context, running *runningCall, w *reporter, r Request, closed error) (result *Result) {
 	defer survive(&result)
 	if w.fault != nil {
 		return ended(HostError, w.take()) // it is not on record
@@ -82,12 +81,15 @@ func (p *Package) judged(ctx context.Context, w *reporter, r Request, closed err
 		return ended(Refused, closed)
 	}
 	began := time.Now()
-	leave, err := p.admit(ctx, r.Principal)
+	admitted, err := p.admit(ctx, r.Principal)
 	waited := time.Since(began)
 	if err != nil {
 		result = unadmitted(err)
 	} else {
-		defer leave()
+		defer admitted.leave()
+		limit := p.source.Manifest.Limits.Timeout
+		timer := time.AfterFunc(limit, func() { running.stop(&TimeoutError{limit}) })
+		defer timer.Stop()
 		result = p.runs(ctx, w, t, arguments, r)
 	}
 	result.Waited = waited
@@ -132,9 +134,6 @@ func (p *Package) runs(ctx context.Context, w *reporter, t *Tool, arguments json
 		return ended(HostError, &HostFault{err})
 	}
 	defer func() { result.also(release()) }()
-	limit := p.source.Manifest.Limits.Timeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{limit})
-	defer cancel()
 	// One ledger and one count of notes for all runs of the call: what was seen
 	// once stays seen.
 	w.listen(r.Notify)
@@ -176,10 +175,7 @@ type callSpec struct {
 
 // untilSettled runs the call until nobody is in its way, at most four times.
 func (s *callSpec) untilSettled(ctx context.Context, opened []*folder) *Result {
-	request, err := newDelivery(s.tool.Definition.Name, s.report.info.ID, s.arguments)
-	if err != nil {
-		return ended(HostError, &HostFault{err})
-	}
+	request := newDelivery(s.tool.Definition.Name, s.report.info.ID, s.arguments)
 	for run := 0; ; run++ {
 		if run > 0 && s.once != nil {
 			if first, err := s.once.find(ctx); first != nil || err != nil {
@@ -246,10 +242,12 @@ func (r *Result) also(err error) {
 type call struct {
 	*execution
 	*callSpec
-	world  world
-	urgent bool // no other call is let in between
-	stdout cappedWriter
-	stderr cappedBuffer
+	world   world
+	urgent  bool  // no other call is let in between
+	fuel    int64 // that the guest spent
+	startUp startUp
+	stdout  cappedWriter
+	stderr  cappedBuffer
 }
 
 func (s *callSpec) newCall(ctx context.Context, opened []*folder) (*call, error) {
@@ -326,69 +324,4 @@ func shown(effects []capabilities.Effect) []capabilities.Effect {
 		}
 	}
 	return effects
-}
-
-// guest runs the guest on an instance of its own and says how it ended.
-func (c *call) guest(ctx context.Context, request []byte) *Result {
-	process := c.process(c.streams(request))
-	defer process.Close()
-	// Start-up code is this call's too: what it tries is in the call's record.
-	ready := c.pkg.sealed(&c.stderr, c.execution.ledger)
-	defer ready.Close()
-	fate := Discard
-	began := time.Now()
-	i, err := c.pkg.instances.Get(ctx, ready)
-	defer func() { c.pkg.instances.Put(context.WithoutCancel(ctx), i, fate) }()
-	if err != nil {
-		return ended(c.ended(ctx, i, ready, err))
-	}
-	c.report.acquired(i.method, time.Since(began))
-	defer c.report.released()
-	i.slot.Store(c.serve(process, c.report.notes))
-	answer, err := c.pkg.invoke(ctx, i, request, &c.stdout)
-	r := ended(c.ended(ctx, i, process, err))
-	if r.Outcome == OK && err != nil && !c.command() {
-		r.Outcome, r.Err = ToolError, &ExitError{} // a reactor has no exit status, so no good one either
-	}
-	if r.Outcome == OK {
-		fate = Reset
-		c.read(ctx, r, answer)
-	} else if _, exited := errors.AsType[*ExitError](r.Err); exited && len(c.stdout.b) > 0 && c.command() {
-		out, err := plainOutput(true, c.stdout.b, c.execution.limits.Output)
-		if r.Output = out; err != nil {
-			r.Outcome, r.Err = Limit, err
-		}
-	}
-	return r
-}
-
-func (c *call) command() bool { return c.pkg.source.Manifest.ABI == tool.Command }
-
-func (c *call) streams(request []byte) wasi.Options {
-	o := wasi.Options{Args: []string{c.pkg.name}, Env: c.pkg.env, Stdout: &c.stdout, Stderr: &c.stderr}
-	if c.command() {
-		o.Stdin = bytes.NewReader(request)
-	}
-	return o
-}
-
-// read takes the guest's answer into the result.
-func (c *call) read(ctx context.Context, r *Result, answer []byte) {
-	out, dropped, err := parseOutput(ctx, answer, c.execution.limits.Output)
-	if err == nil && out.IsError { // what ends well is judged when it is settled
-		out.StructuredContent, err = new(tool.Schemas).Output(out.StructuredContent)
-	}
-	r.DroppedMeta = dropped
-	switch {
-	case ctx.Err() != nil:
-		r.Outcome, r.Err = Timeout, context.Cause(ctx)
-	case asLimit(err) != nil:
-		r.Outcome, r.Err = Limit, asLimit(err)
-	case err != nil:
-		r.Outcome, r.Err = ToolError, errors.Join(errAnswer, err)
-	case out.IsError:
-		r.Outcome, r.Output = ToolError, out
-	default:
-		r.Output = out
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -33,7 +32,7 @@ func TestClientCapabilities(t *testing.T) {
 	guests := 0
 	e := newEngine(t, Observer{
 		CallEnd:  func(_ CallInfo, r *Result) { ends = append(ends, r) },
-		Acquired: func(string, string, time.Duration) { guests++ },
+		Acquired: func(string) { guests++ },
 	})
 	sets := subsets(tool.ClientCapabilities())
 	for _, required := range sets {

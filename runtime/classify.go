@@ -8,6 +8,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/kv"
 	"github.com/sandboxd/sandboxd/capabilities/outbox"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/runtime/hostengine"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
 
@@ -27,6 +28,9 @@ func asLimit(err error) error {
 	}
 	if _, ok := errors.AsType[*wasi.OutputLimitError](err); ok {
 		return &LimitError{Limit: "output"}
+	}
+	if f, ok := errors.AsType[*hostengine.FuelError](err); ok {
+		return &LimitError{Limit: fuelLimit, Most: int64(f.Limit)}
 	}
 	if stackOverflow(err) {
 		return &LimitError{Limit: "stack", Err: err}

@@ -75,7 +75,7 @@ func readFields(raw []byte, fields map[string]any) error {
 		if err := s.value(1); err != nil {
 			return err
 		}
-		name := nameOf(key)
+		name := string(nameOf(key))
 		into, known := fields[name]
 		if !known {
 			return nil
@@ -97,6 +97,9 @@ var errContent = errors.New("content block")
 // cleanContent checks one content block of a guest, writes it again from its
 // known fields, and returns how many _meta keys it dropped.
 func cleanContent(raw []byte) (clean json.RawMessage, dropped int, err error) {
+	if cleanText(raw) {
+		return raw, 0, nil
+	}
 	var b contentBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", errContent, err)

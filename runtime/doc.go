@@ -1,5 +1,5 @@
 // Package runtime runs tools: it embeds the WebAssembly engine, gives each call
-// a fresh instance and the capabilities that its claim allows, judges what the
+// an instance in a fresh state and the capabilities that its claim allows, judges what the
 // call did, and commits or drops it as a whole.
 //
 // Data goes one way: a [Request] enters [Package.Call]; the engine takes an

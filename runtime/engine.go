@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,11 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/outbox"
 	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
+	"github.com/sandboxd/sandboxd/runtime/hostengine"
 	"github.com/sandboxd/sandboxd/runtime/hostkv"
 	"github.com/sandboxd/sandboxd/runtime/hostmcp"
 	"github.com/sandboxd/sandboxd/runtime/hostoutbox"
+	"github.com/sandboxd/sandboxd/runtime/image"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 )
 
@@ -42,7 +45,15 @@ type Options struct {
 	Disk      func(op, name string) error
 	Retention Retention
 	Limits    CallLimits
-	Observer  Observer
+	// Rewrite makes, of a module, one that can be left at its first read of standard
+	// input (asyncify). It runs on what authors wrote. nil: none is made.
+	Rewrite func(ctx context.Context, module []byte) ([]byte, error)
+	// Warm is what instances that wait for a call may take in all, in bytes, besides the
+	// images that they share. Default: 1 GiB, or an eighth of the machine's memory where
+	// that is less.
+	Warm     uint64
+	Strategy Strategy // default: [StrategyImage]
+	Observer Observer
 }
 
 // Engine runs tools. It is safe for concurrent use.
@@ -60,7 +71,13 @@ type Engine struct {
 	slots    sync.Map // instance by module name
 	folders  folders
 	gate     *gate
+	cpus     *processors
 	running  *running
+	warm     *warm
+	strategy Strategy
+	loads    loads
+	method   image.Method                                  // how memories are put back; empty: the fastest that works
+	rewrite  func(context.Context, []byte) ([]byte, error) // see Options
 	live     live
 	patience time.Duration // how long a package that is closed waits for calls that are stopped
 
@@ -74,15 +91,18 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	strategy := cmp.Or(o.Strategy, StrategyImage)
+	if !strategy.valid() {
+		return nil, fmt.Errorf("strategy %q: want one of %q", o.Strategy, strategies)
+	}
 	cache, err := openCache(o.Cache)
 	if err != nil {
 		return nil, err
 	}
-	// The stock check at loop headers is what lets a deadline stop a guest, and
-	// lets the Go scheduler in: machine code itself is not preemptible.
+	// What stops a guest and lets the Go scheduler in is the checkpoint that every
+	// module is given (hostengine): machine code itself is not preemptible.
 	config := wazero.NewRuntimeConfig().
 		WithCompilationCache(cache).
-		WithCloseOnContextDone(true).
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithDebugInfoEnabled(false) // a parser of DWARF on an author's bytes, for nothing but traces
 	e := &Engine{
@@ -95,9 +115,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		cache:    cache,
 		wasm:     wazero.NewRuntimeWithConfig(ctx, config),
 		gate:     &gate{scope: "host", limits: limits},
+		cpus:     newProcessors(goruntime.GOMAXPROCS(0)),
 		running:  newRunning(errEngineClosed),
 		patience: 10 * time.Second,
+		strategy: strategy,
+		rewrite:  o.Rewrite,
 	}
+	e.warm = newWarm(cmp.Or(o.Warm, defaultWarm()), func(i *Instance) { e.discard(context.Background(), i) }, e.idled)
 	if e.store != nil && !e.shared {
 		if e.intents, err = tx.NewIntents(ctx, e.store); err != nil {
 			return nil, errors.Join(fmt.Errorf("store: %w", err), e.Close(ctx))
@@ -112,6 +136,12 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 // hostFunctions registers all that a guest can import.
 func (e *Engine) hostFunctions(ctx context.Context) error {
 	_, err := wasi.Instantiate(ctx, e.wasm, e.process)
+	if err == nil {
+		_, err = hostengine.Instantiate(ctx, e.wasm, func(m api.Module) (*wasi.Process, *hostengine.Meter) {
+			s := e.served(m)
+			return s.process, s.meter
+		})
+	}
 	if err == nil {
 		_, err = hostmcp.Instantiate(ctx, e.wasm, func(m api.Module) (*wasi.Process, *hostmcp.Notes) {
 			s := e.served(m)
@@ -162,12 +192,12 @@ func (e *Engine) Stop(ctx context.Context) error { return e.running.stop(ctx) }
 // calls are refused. When ctx ends first it gives the calls up: each is reported
 // to [Observer.CallEnd] with the outcome [HostError] and not again when it ends,
 // the engine is released once the last one has, and a [*RunningError] is
-// returned.
+// returned. Packages may be closed before or afterwards.
 func (e *Engine) Close(ctx context.Context) error {
 	free := func() {
 		e.release.Do(func() {
 			ctx := context.WithoutCancel(ctx)
-			e.closed = errors.Join(e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
+			e.closed = errors.Join(e.warm.close(), e.wasm.Close(ctx), e.cache.Close(ctx), e.folders.close())
 		})
 	}
 	if err := e.running.stop(ctx); err != nil {
@@ -185,7 +215,8 @@ func (e *Engine) Close(ctx context.Context) error {
 // served is what a module instance serves now. The zero value is nothing.
 type served struct {
 	process *wasi.Process
-	notes   *hostmcp.Notes // nil outside of a call
+	meter   *hostengine.Meter // set with process
+	notes   *hostmcp.Notes    // nil outside of a call
 	keys    *kv.Keys
 	box     *outbox.Box
 }
@@ -209,11 +240,17 @@ func (e *Engine) process(m api.Module) *wasi.Process {
 }
 
 func (e *Engine) compile(ctx context.Context, name string, module []byte) (wazero.CompiledModule, error) {
-	if e.observer.Compile != nil {
-		if done := e.observer.Compile(name, len(module)); done != nil {
-			defer done()
-		}
-	}
+	defer e.compiling(name, len(module))()
 	ctx = experimental.WithCompilationWorkers(ctx, goruntime.GOMAXPROCS(0))
 	return e.wasm.CompileModule(ctx, module)
+}
+
+// compiling tells that a module is being compiled, until done is called.
+func (e *Engine) compiling(name string, bytes int) (done func()) {
+	if e.observer.Compile != nil {
+		if done := e.observer.Compile(name, bytes); done != nil {
+			return done
+		}
+	}
+	return func() {}
 }

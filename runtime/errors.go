@@ -53,14 +53,18 @@ func survive(result **Result) {
 // LoadError says why a package cannot run.
 type LoadError struct {
 	Package string
-	Phase   string // manifest, binding, volumes, module, link, compile, start, _initialize, describe, schemas
+	Phase   string // manifest, binding, volumes, module, link, compile, start, _initialize, warmup, sandboxd_reseed, describe, schemas
 	Err     error
 	Log     []byte // what start-up code wrote to standard error, cut to the output limit
 }
 
 // Error returns one line that names package, phase and reason.
 func (e *LoadError) Error() string {
-	return fmt.Sprintf("package %s: %s: %v", e.Package, e.Phase, e.Err)
+	mend := ""
+	if l, ok := errors.AsType[*LimitError](e.Err); ok && l.Limit == fuelLimit {
+		mend = "; raise limits.fuel in its manifest"
+	}
+	return fmt.Sprintf("package %s: %s: %v%s", e.Package, e.Phase, e.Err, mend)
 }
 
 // Unwrap returns the reason.
@@ -84,10 +88,13 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code
 
 // LimitError is a limit of a call that the guest ran into.
 type LimitError struct {
-	Limit string // memory, stack, output, writes, files, paths
-	Most  int64  // what the manifest allows, in bytes; 0: not of bytes, or not known
+	Limit string // memory, stack, fuel, output, writes, files, paths
+	Most  int64  // what the manifest allows, in bytes, or units of fuel; 0: neither, or not known
 	Err   error  // what the guest died of; may be nil
 }
+
+// fuelLimit is the limit of what a guest runs.
+const fuelLimit = "fuel"
 
 // Error names the limit.
 func (e *LimitError) Error() string { return e.Limit + " limit" + e.allowed() + " reached" }
@@ -96,6 +103,9 @@ func (e *LimitError) Error() string { return e.Limit + " limit" + e.allowed() + 
 func (e *LimitError) allowed() string {
 	if e.Most == 0 {
 		return ""
+	}
+	if e.Limit == fuelLimit {
+		return fmt.Sprintf(" of %d", e.Most)
 	}
 	if e.Most%(1<<20) == 0 {
 		return fmt.Sprintf(" of %d MiB", e.Most>>20)

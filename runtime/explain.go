@@ -33,7 +33,9 @@ func explanation(name string, r *Result) string {
 	case Timeout:
 		return fmt.Sprintf("%s was stopped: %s. %s", name, interruption(r.Err), notSaved(r.Effects))
 	case Limit:
-		if b, ok := errors.AsType[*BusyError](r.Err); ok {
+		if b, ok := errors.AsType[*BusyError](r.Err); ok && b.Loading {
+			return fmt.Sprintf("%s was not called: its package is still being loaded; try again in %d s.", name, int(b.RetryAfter/time.Second))
+		} else if ok {
 			return fmt.Sprintf("%s was not called: too many calls are running; try again in %d s.", name, int(b.RetryAfter/time.Second))
 		}
 		return fmt.Sprintf("%s was stopped: %s. %s", name, limitReason(r.Err), notSaved(r.Effects))
@@ -159,6 +161,9 @@ func closing(err error) string {
 func limitReason(err error) string {
 	var l *LimitError
 	if errors.As(err, &l) {
+		if l.Limit == fuelLimit {
+			return "it reached its fuel limit" + l.allowed() + "; ask it for less, or have limits.fuel raised in its manifest"
+		}
 		return "it reached its " + l.Limit + " limit" + l.allowed()
 	}
 	return "it reached a limit"
@@ -167,6 +172,9 @@ func limitReason(err error) string {
 func refusal(err error) string {
 	if c, ok := errors.AsType[*CapabilityError](err); ok {
 		return "it requires a client that declares " + strings.Join(c.Missing, ", ")
+	}
+	if l, ok := errors.AsType[*LoadError](err); ok {
+		return "its package does not load any more (" + l.Phase + "); the host's log says why"
 	}
 	if k, ok := errors.AsType[*KeyError](err); ok {
 		return "its idempotency key " + k.Problem + "; " + k.Mend

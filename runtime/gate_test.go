@@ -63,10 +63,26 @@ func (m *gateModel) room(memory int64) bool {
 	return len(m.in) < m.gate.limits.Calls && memory <= m.gate.limits.Memory
 }
 
+// atOnce reports whether a call need not wait.
+func (m *gateModel) atOnce(principal string, memory int64) bool {
+	return m.of(principal).waiting == 0 && m.first() == nil && !m.heldBack(principal, memory) && m.room(memory)
+}
+
+func (m *gateModel) comeAtOnce(t *rapid.T, principal string, memory int64) {
+	want := m.atOnce(principal, memory)
+	k := m.gate.atOnce(principal, memory)
+	if (k != nil) != want {
+		t.Fatalf("%s is in at once: %t, want %t", principal, k != nil, want)
+	}
+	if k != nil {
+		m.in = append(m.in, k)
+	}
+}
+
 func (m *gateModel) come(t *rapid.T, principal string, memory int64) {
 	l, own := m.gate.limits, m.of(principal).waiting
 	free := len(m.waits) < l.Waiting && (principal == LocalPrincipal || own < max(1, l.Waiting/2))
-	atOnce := own == 0 && m.first() == nil && !m.heldBack(principal, memory) && m.room(memory)
+	atOnce := m.atOnce(principal, memory)
 	k, err := m.gate.queued(principal, memory)
 	if (err == nil) != (free || atOnce) || err != nil && !errors.Is(err, ErrBusy) {
 		t.Fatalf("%s with %d of %d waiting: %v", principal, own, len(m.waits), err)
@@ -81,7 +97,7 @@ func (m *gateModel) come(t *rapid.T, principal string, memory int64) {
 func (m *gateModel) admitted(t *rapid.T) {
 	var left, overtook []*ticket
 	for _, k := range m.waits {
-		if !k.isIn() {
+		if !k.in.Load() {
 			left = append(left, k)
 			continue
 		}
@@ -103,7 +119,7 @@ func (m *gateModel) check(t *rapid.T) {
 	for _, principal := range []string{"alice", "bob", "carol", LocalPrincipal} {
 		s := m.of(principal)
 		all = share{all.running + s.running, all.memory + s.memory, all.waiting + s.waiting}
-		if counted, ok := g.shares[principal]; ok != (s != share{}) || ok && *counted != s {
+		if counted, ok := g.shares[principal]; ok != (s != share{}) || ok && counted != s {
 			t.Fatalf("counts %+v of %s, has %+v", counted, principal, s)
 		}
 		if principal != LocalPrincipal && (s.running > max(1, l.Calls/2) || s.running > 1 && s.memory > l.Memory/2 || s.waiting > max(1, l.Waiting/2)) {
@@ -138,13 +154,23 @@ func TestGateAdmitsInOrder(t *testing.T) {
 			}
 			return rapid.IntRange(0, len(from)-1).Draw(t, "who")
 		}
+		principals := rapid.SampledFrom([]string{"alice", "bob", "carol", LocalPrincipal})
+		memory := rapid.Int64Range(1, 10)
 		t.Repeat(map[string]func(*rapid.T){
 			"come": func(t *rapid.T) {
-				m.come(t, rapid.SampledFrom([]string{"alice", "bob", "carol", LocalPrincipal}).Draw(t, "principal"), rapid.Int64Range(1, 10).Draw(t, "memory of the call"))
+				m.come(t, principals.Draw(t, "principal"), memory.Draw(t, "memory of the call"))
+			},
+			"come at once": func(t *rapid.T) {
+				m.comeAtOnce(t, principals.Draw(t, "principal"), memory.Draw(t, "memory of the call"))
+			},
+			"withdraw": func(t *rapid.T) {
+				i := pick(t, m.in)
+				m.in[i].withdraw()
+				m.in = slices.Delete(m.in, i, i+1)
 			},
 			"leave": func(t *rapid.T) {
 				i := pick(t, m.in)
-				m.gate.leaver(m.in[i])()
+				m.in[i].leave()
 				m.in = slices.Delete(m.in, i, i+1)
 			},
 			"give up": func(t *rapid.T) {
@@ -170,13 +196,13 @@ func TestGateOvertakesNobody(t *testing.T) {
 	}
 	g := &gate{limits: CallLimits{Calls: 4, Waiting: 4, Memory: 10}}
 	first, large, small := come(g, LocalPrincipal, 6), come(g, LocalPrincipal, 6), come(g, "bob", 1)
-	if !first.isIn() || large.isIn() || small.isIn() {
-		t.Errorf("in: first %t, large %t, small %t; want the first alone", first.isIn(), large.isIn(), small.isIn())
+	if !first.in.Load() || large.in.Load() || small.in.Load() {
+		t.Errorf("in: first %t, large %t, small %t; want the first alone", first.in.Load(), large.in.Load(), small.in.Load())
 	}
 	g = &gate{limits: CallLimits{Calls: 4, Waiting: 4, Memory: 10}}
 	first, own, other := come(g, "alice", 5), come(g, "alice", 1), come(g, "bob", 1)
-	if !first.isIn() || own.isIn() || !other.isIn() {
-		t.Errorf("in: first %t, own %t, other %t; want all but the own", first.isIn(), own.isIn(), other.isIn())
+	if !first.in.Load() || own.in.Load() || !other.in.Load() {
+		t.Errorf("in: first %t, own %t, other %t; want all but the own", first.in.Load(), own.in.Load(), other.in.Load())
 	}
 }
 
@@ -189,9 +215,9 @@ func TestGateForgetsNobody(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration((i*j)%7)*100*time.Microsecond)
-				if leave, err := g.enter(ctx, principal, int64(1+(i+j)%15)); err == nil {
+				if k, err := g.enter(ctx, principal, int64(1+(i+j)%15)); err == nil {
 					goruntime.Gosched()
-					leave()
+					k.leave()
 				} else if !errors.Is(err, ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}

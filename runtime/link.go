@@ -24,26 +24,19 @@ const (
 	pageBytes    = 64 << 10
 	maxTables    = 8
 	maxTableSize = 1 << 20 // entries, 8 bytes of host memory each
+	// maxKept is what an instance may take of the host for what its module declares, in
+	// bytes. A program in Go takes 0.2 MiB.
+	maxKept = 32 << 20
 )
 
-// guard rewrites a module so that it can always be stopped and its tables
-// cannot take the host's memory. What the engine validates and runs is the
-// rewritten module.
-func guard(module []byte, l tool.Limits) ([]byte, error) {
-	return wasmbin.Guard(module, wasmbin.GuardOptions{
-		MaxTable:  maxTableSize,
-		MaxTables: maxTables,
-		MaxMemory: uint32(l.Memory / pageBytes),
-	})
-}
-
-// CheckLink reports whether a module can be linked and called by its ABI. It
-// runs and compiles nothing. The only imports are functions of WASI preview 1 and
-// of sandboxd's own interfaces, with their signatures: anything else could be satisfied by what another module
+// CheckLink reports whether a module can be linked and called by its ABI, by what
+// it declares: it runs and compiles nothing, and does not look at the code. The
+// only imports are functions of WASI preview 1 and of sandboxd's own interfaces,
+// with their signatures: anything else could be satisfied by what another module
 // exports, and carry its authority. Errors match [ErrLink], or are those of
-// parsing the module.
+// [wasmbin.Surface].
 func CheckLink(module []byte, abi tool.ABI) error {
-	m, err := wasmbin.Parse(module)
+	m, err := wasmbin.Surface(module)
 	if err != nil {
 		return err
 	}
@@ -81,6 +74,8 @@ func checkImport(i wasmbin.Import) error {
 	}
 	params, results, known, ok := signatureOf(i.Module, i.Name)
 	switch {
+	case i.Module == wasmbin.EngineModule:
+		return refuse("it is the engine's own; leave the import out")
 	case !known && strings.HasPrefix(i.Module, "sandboxd_"):
 		return refuse("not supported yet")
 	case !known:
@@ -124,6 +119,7 @@ func exportsOf(abi tool.ABI) []signature {
 			{name: "sandboxd_alloc", params: []api.ValueType{i32}, results: []api.ValueType{i32}},
 			{name: "sandboxd_call", params: []api.ValueType{i32, i32}, results: []api.ValueType{i64}},
 			{name: "sandboxd_describe", results: []api.ValueType{i64}, optional: true},
+			{name: reseedExport, results: []api.ValueType{i32}, optional: true},
 		}
 	case tool.MCP, tool.Extism:
 	}

@@ -42,16 +42,25 @@ type Observer struct {
 	Replayed func(CallInfo, Replay)
 	// Sent is called for each thing that left, or will leave, the host.
 	Sent func(CallInfo, SendKind)
-	// Acquired is called when a package's instance is ready for a call: by which
-	// method it was made ("new") and how long that took. Released is called when
-	// the call is done with it.
-	Acquired func(pkg, method string, took time.Duration)
+	// Acquired is called when a call gets an instance of its package, and Released
+	// when it is done with it.
+	Acquired func(pkg string)
 	Released func(pkg string)
+	// Reset is called when an instance is as its package's start-up code left it: by
+	// which method ("new", "prestarted", or that of [image.Method] by which its memory
+	// was put back after a call) and how long that took, for the call.
+	Reset func(pkg, method string, took time.Duration)
+	// Idle is called when instances that wait for a call come to be more or fewer. It
+	// is called from goroutines of the engine, too.
+	Idle func(pkg string, change int)
+	// Kind is called when a package is loaded, with what its instances are and why no
+	// more than that.
+	Kind func(pkg string, k Kind, why Reason)
 	// Abandoned is called when a commit finds what a killed process left in a
 	// volume's folder on the host: stages that hold files of the volume.
 	Abandoned func(folder string, stages []string)
 	// Compile is called before a module is compiled, or its machine code is read
-	// from the cache; done is called when it is ready. A nil done is allowed.
+	// from the cache, and before Options.Rewrite is; done is called when it is ready. A nil done is allowed.
 	Compile func(pkg string, bytes int) (done func())
 }
 
@@ -75,8 +84,11 @@ func Tee(os ...Observer) Observer {
 		Record:    recording(os),
 		Replayed:  each2(os, func(o Observer) func(CallInfo, Replay) { return o.Replayed }),
 		Sent:      each2(os, func(o Observer) func(CallInfo, SendKind) { return o.Sent }),
-		Acquired:  each3(os, func(o Observer) func(string, string, time.Duration) { return o.Acquired }),
+		Acquired:  each1(os, func(o Observer) func(string) { return o.Acquired }),
 		Released:  each1(os, func(o Observer) func(string) { return o.Released }),
+		Reset:     each3(os, func(o Observer) func(string, string, time.Duration) { return o.Reset }),
+		Idle:      each2(os, func(o Observer) func(string, int) { return o.Idle }),
+		Kind:      each3(os, func(o Observer) func(string, Kind, Reason) { return o.Kind }),
 		Abandoned: each2(os, func(o Observer) func(string, []string) { return o.Abandoned }),
 		Compile:   compiling(os),
 	}

@@ -26,7 +26,7 @@ func tracing(events *[]string) Observer {
 		CallEnd:   func(_ CallInfo, r *Result) { say("end %s", r.Outcome) },
 		Conflict:  func(CallInfo) { say("conflict") },
 		Commit:    func(_ CallInfo, took time.Duration) { say("commit %v", took > 0) },
-		Acquired:  func(pkg, method string, took time.Duration) { say("acquired %s %s %v", pkg, method, took > 0) },
+		Acquired:  func(pkg string) { say("acquired %s", pkg) },
 		Released:  func(pkg string) { say("released %s", pkg) },
 	}
 }
@@ -63,14 +63,14 @@ func TestEventsOfCalls(t *testing.T) {
 		disturb func()
 		want    string
 	}{
-		{honest, Request{Tool: "t"}, func() {}, "start t of p for local\nacquired p new true\ndenial socket\nreleased p\ncommit true\nend ok"},
-		{lying, Request{Tool: "t", Principal: "alice"}, nil, "start t of p for alice\nacquired p new true\nviolation create\nreleased p\nend violation"},
-		{honest, Request{Tool: "t", DryRun: true}, func() {}, "start t of p for local\nacquired p new true\ndenial socket\nreleased p\nend ok"},
+		{honest, Request{Tool: "t"}, func() {}, "start t of p for local\nacquired p\ndenial socket\nreleased p\ncommit true\nend ok"},
+		{lying, Request{Tool: "t", Principal: "alice"}, nil, "start t of p for alice\nacquired p\nviolation create\nreleased p\nend violation"},
+		{honest, Request{Tool: "t", DryRun: true}, func() {}, "start t of p for local\nacquired p\ndenial socket\nreleased p\nend ok"},
 		{honest, Request{Tool: "t"}, func() {
 			if err := os.WriteFile(filepath.Join(dir, "old"), []byte("another content\n"), 0o644); err != nil {
 				t.Error(err)
 			}
-		}, "start t of p for local\nacquired p new true\ndenial socket\nreleased p\ncommit true\nconflict\nacquired p new true\nreleased p\ncommit true\nend ok"},
+		}, "start t of p for local\nacquired p\ndenial socket\nreleased p\ncommit true\nconflict\nacquired p\nreleased p\ncommit true\nend ok"},
 		{honest, Request{Tool: "nobody"}, nil, "start nobody of p for local\nend refused"},
 	} {
 		events, disturb = nil, c.disturb
@@ -107,7 +107,7 @@ func TestObserversThatPanic(t *testing.T) {
 	}{
 		"CallStart": {Observer{CallStart: func(CallInfo) { boom() }}, capabilities.Claim{}, HostError, false},
 		"Denial":    {Observer{Denial: func(CallInfo, capabilities.Denial) { boom() }}, capabilities.Claim{}, HostError, false},
-		"Acquired":  {Observer{Acquired: func(string, string, time.Duration) { boom() }}, capabilities.Claim{}, HostError, false},
+		"Acquired":  {Observer{Acquired: func(string) { boom() }}, capabilities.Claim{}, HostError, false},
 		"Released":  {Observer{Released: func(string) { boom() }}, capabilities.Claim{}, HostError, false},
 		"Violation": {Observer{Violation: func(CallInfo, capabilities.Violation) { boom() }}, readOnly, Violation, false},
 		"Commit":    {Observer{Commit: func(CallInfo, time.Duration) { boom() }}, capabilities.Claim{}, OK, true},
@@ -137,7 +137,7 @@ func TestTeeCallsEachInOrder(t *testing.T) {
 	o.CallStart(CallInfo{Tool: "t"})
 	o.Conflict(CallInfo{})
 	o.Commit(CallInfo{}, 1)
-	o.Acquired("p", "new", 1)
+	o.Acquired("p")
 	o.Released("p")
 	if len(first) != 5 || !slices.Equal(first, second) {
 		t.Errorf("first %q, second %q", first, second)

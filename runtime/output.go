@@ -45,6 +45,10 @@ func plainContent(s []byte) json.RawMessage {
 func quotedSize(s []byte) (n int) {
 	var one [16]byte
 	for len(s) > 0 {
+		if plain := unremarkableASCII(s); plain > 0 {
+			n, s = n+plain, s[plain:]
+			continue
+		}
 		_, size := utf8.DecodeRune(s)
 		n += len(appendQuoted(one[:0], s[:size]))
 		s = s[size:]
@@ -56,6 +60,10 @@ func quotedSize(s []byte) (n int) {
 func appendQuoted(b, s []byte) []byte {
 	const hex = "0123456789abcdef"
 	for len(s) > 0 {
+		if n := unremarkableASCII(s); n > 0 {
+			b, s = append(b, s[:n]...), s[n:]
+			continue
+		}
 		r, size := utf8.DecodeRune(s)
 		switch {
 		case r == utf8.RuneError && size == 1:
@@ -74,6 +82,17 @@ func appendQuoted(b, s []byte) []byte {
 		s = s[size:]
 	}
 	return b
+}
+
+// unremarkableASCII returns how many bytes come before the first that is not written
+// as it is, or begins a character beyond ASCII.
+func unremarkableASCII(s []byte) int {
+	for i, c := range s {
+		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // plainOutput returns what a guest wrote as a result of one text. It returns a
@@ -137,7 +156,7 @@ func scanResult(ctx context.Context, b []byte) (f resultFields, ok bool, err err
 		return f, false, nil
 	}
 	err = s.members(0, func(key []byte) error {
-		switch nameOf(key) {
+		switch string(nameOf(key)) {
 		case "content":
 			return s.measure(&f.content)
 		case "structuredContent":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/additive"
+	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/internal/asyncify"
 	"github.com/sandboxd/sandboxd/tool"
 )
 
@@ -23,10 +24,17 @@ type Package struct {
 	source    *tool.Package
 	name      string
 	compiled  wazero.CompiledModule
+	factory   *factory
 	instances Instances
+	kind      Kind
+	why       Reason // it is no other kind
+	atInput   bool   // calls begin at the first read of standard input
+	because   error  // why they do not, or why a program is not left there; nil: they do, and it is
 	volumes   *volumes
+	files     volume.Base // of the package itself; nil: none
 	turns     *turns
-	env       []string // of the guest, the same for every call
+	args      []string // of the guest, the same for every call
+	env       []string // the same
 	tools     []*Tool
 	rules     additive.Rules
 
@@ -36,6 +44,7 @@ type Package struct {
 	looked        sync.Map // tools that were looked at 25 hours later
 
 	log     []byte // what start-up code wrote to standard error
+	later   *later // nil: it was loaded in full
 	gate    *gate
 	running *running
 	close   sync.Once
@@ -59,6 +68,25 @@ func Judges() capabilities.Judges { return capabilities.Judges{Additive: true, R
 // Name returns the name that the operator gave the package, or its own.
 func (p *Package) Name() string { return p.name }
 
+// Kind returns what its instances are, and why no more than that; nothing as long
+// as the package is not loaded.
+func (p *Package) Kind() (Kind, Reason) {
+	if !p.isLoaded() {
+		return "", ""
+	}
+	return p.kind, p.why
+}
+
+// Because returns an [*InputError] with more on the [Reason], where the manifest says
+// reseeds and the instances are not [KindStdin]; nil as long as the package is not
+// loaded.
+func (p *Package) Because() error {
+	if !p.isLoaded() {
+		return nil
+	}
+	return p.because
+}
+
 // Source returns the inert package.
 func (p *Package) Source() *tool.Package { return p.source }
 
@@ -79,22 +107,27 @@ func (p *Package) Tool(name string) (*Tool, bool) {
 // description run, with nothing granted: an attempt on a volume there, reads
 // included, is an error that names operation and path. Errors are of type
 // [*LoadError].
-func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Package, err error) {
+func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (*Package, error) {
+	return e.load(ctx, src, b, nil)
+}
+
+// load is Load; with r set it leaves what takes time for later.
+func (e *Engine) load(ctx context.Context, src *tool.Package, b Binding, r *Recorded) (p *Package, err error) {
 	p = &Package{engine: e, source: src, name: src.Manifest.Name, turns: newTurns(), running: newRunning(errPackageClosed)}
+	if src.Files != nil {
+		p.files = volume.Fixed(src.Files)
+	}
 	if b.As != "" {
 		p.name = b.As
 	}
 	phase := "manifest"
 	defer func() {
-		// No package may take the host down, whatever it makes the engine do.
-		if fault := recover(); fault != nil {
-			err = &HostFault{fmt.Errorf("%w: %v\n%s", errPanic, fault, debug.Stack())}
-		}
 		if err != nil {
-			err = errors.Join(&LoadError{Package: p.name, Phase: phase, Err: err, Log: p.log}, p.Close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, p.Close(context.WithoutCancel(ctx)))
 			p = nil
 		}
 	}()
+	defer p.loadFault(&phase, &err)
 	ctx, done, err := e.running.begin(ctx)
 	if err != nil {
 		return p, err
@@ -114,29 +147,37 @@ func (e *Engine) Load(ctx context.Context, src *tool.Package, b Binding) (p *Pac
 	if p.volumes, err = e.bind(p.name, src.Manifest.Requests.Volumes, b); err != nil {
 		return p, err
 	}
-	phase = "module"
-	if err := p.prepare(ctx, &phase); err != nil {
-		return p, err
-	}
-	definitions, err := p.start(ctx, &phase)
+	definitions, err := p.complete(ctx, &phase, r)
 	if err != nil {
 		return p, err
 	}
 	phase = "schemas"
-	p.tools = toolsOf(b, src.Manifest.Requests, definitions)
+	if err := p.define(b, definitions); err != nil {
+		return p, err
+	}
+	if p.later == nil {
+		e.hasKind(p.name, p.kind, p.why)
+	}
+	return p, nil
+}
+
+// define takes the tools of the package.
+func (p *Package) define(b Binding, definitions []tool.Definition) error {
+	p.tools = toolsOf(b, p.source.Manifest.Requests, definitions)
 	schemas, err := tool.NewSchemas(definitions)
 	if err != nil {
-		return p, err
+		return err
 	}
 	for i, t := range p.tools {
 		t.Schemas = schemas[i]
 	}
-	return p, nil
+	return nil
 }
 
 // bind takes what of the binding is not about volumes.
 func (p *Package) bind(b Binding) (err error) {
 	m := p.source.Manifest
+	p.args = append([]string{p.name}, m.Args...)
 	if p.env, err = environment(m.Requests.Env, b.Env); err != nil {
 		return err
 	}
@@ -166,22 +207,65 @@ func (p *Package) bind(b Binding) (err error) {
 
 // prepare makes the module ready to be instantiated.
 func (p *Package) prepare(ctx context.Context, phase *string) error {
+	if p.source.Manifest.Reseeds && p.engine.strategy == StrategyImage {
+		// What is wrong with a module is told of the module itself, below.
+		if p.because = p.leaving(ctx); p.because == nil || ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return p.compile(ctx, p.source.Module, phase)
+}
+
+// leaving makes the module ready as one that can be left at its first read of
+// standard input. It returns an [*InputError] where it cannot be made one.
+func (p *Package) leaving(ctx context.Context) error {
+	no := func(err error) error { return &InputError{ReasonTool, err} }
+	if p.source.Manifest.Limits.Fuel > 0 {
+		return &InputError{ReasonFuel, errFuel}
+	}
+	if p.engine.rewrite == nil {
+		return no(asyncify.ErrOff)
+	}
+	if err := CheckLink(p.source.Module, p.source.Manifest.ABI); err != nil {
+		return no(err)
+	}
+	done := p.engine.compiling(p.name, len(p.source.Module))
+	module, err := p.engine.rewrite(ctx, p.source.Module)
+	done()
+	if err != nil {
+		return no(err)
+	}
+	var phase string
+	if err := p.compile(ctx, module, &phase); err != nil {
+		return no(err)
+	}
+	if p.factory.shape.why != "" {
+		err := p.compiled.Close(ctx)
+		p.compiled = nil
+		return errors.Join(&InputError{p.factory.shape.why, errState}, err)
+	}
+	p.factory.leaves = true
+	return nil
+}
+
+// compile makes a module ready, the package's own or one that was made of it.
+func (p *Package) compile(ctx context.Context, module []byte, phase *string) error {
 	m := p.source.Manifest
-	module, err := guard(p.source.Module, m.Limits)
+	guarded, shape, err := guard(module, m.Limits)
 	if err != nil {
 		return err
 	}
 	*phase = "link"
-	if err := CheckLink(p.source.Module, m.ABI); err != nil {
+	if err := CheckLink(module, m.ABI); err != nil {
 		return err
 	}
 	*phase = "compile"
-	if p.compiled, err = p.engine.compile(ctx, p.name, module); err != nil {
+	if p.compiled, err = p.engine.compile(ctx, p.name, guarded); err != nil {
 		return err
 	}
-	p.instances = &newPerCall{
-		engine: p.engine, module: p.compiled,
-		memory: uint64(m.Limits.Memory), reactor: m.ABI == tool.Reactor,
+	p.factory = &factory{
+		engine: p.engine, pkg: p.name, module: p.compiled, shape: shape,
+		limits: m.Limits, reactor: m.ABI == tool.Reactor, sealed: p.sealed,
 	}
 	return nil
 }
@@ -245,6 +329,9 @@ func (p *Package) free(ctx context.Context) {
 	p.close.Do(func() {
 		if p.volumes != nil {
 			p.closed = p.volumes.close()
+		}
+		if p.instances != nil {
+			p.closed = errors.Join(p.closed, p.instances.Close(context.WithoutCancel(ctx)))
 		}
 		if p.compiled != nil {
 			p.closed = errors.Join(p.closed, p.compiled.Close(context.WithoutCancel(ctx)))

@@ -10,6 +10,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/files"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // Scratch is what a call may hold in /tmp.
@@ -19,58 +20,47 @@ const (
 	scratchFiles = 1000
 )
 
-// callClock is the time that one call sees. Its monotonic part starts at zero:
-// a guest learns nothing about the host's uptime.
-type callClock struct {
-	start time.Time
-	ahead time.Duration // of the host's clock
-}
+// randomStream is a stream of random bytes for one call (ChaCha8). It is seeded by
+// the system when it is first read: many calls draw nothing.
+type randomStream struct{ source *mrand.ChaCha8 }
 
-func newCallClock() callClock { return callClock{start: time.Now()} }
+func newRandom() io.Reader { return &randomStream{} }
 
-// later returns a clock that is ahead by d more.
-func (c callClock) later(d time.Duration) callClock {
-	c.ahead += d
-	return c
-}
-
-func (c callClock) now() time.Time           { return time.Now().Add(c.ahead) }
-func (c callClock) monotonic() time.Duration { return time.Since(c.start) }
-
-// newRandom returns a stream of random bytes for one call (ChaCha8, seeded by
-// the system).
-func newRandom() io.Reader {
-	var seed [32]byte
-	crand.Read(seed[:]) // never fails (crypto/rand.Read)
-	return mrand.NewChaCha8(seed)
+// Read fills b. It has no errors.
+func (r *randomStream) Read(b []byte) (int, error) {
+	if r.source == nil {
+		var seed [32]byte
+		crand.Read(seed[:]) // never fails (crypto/rand.Read)
+		r.source = mrand.NewChaCha8(seed)
+	}
+	return r.source.Read(b)
 }
 
 // sealed returns the process that start-up code sees: the same descriptors in
-// the same order as in a call, none of which can be used. l judges the rest.
-func (p *Package) sealed(stderr io.Writer, l *capabilities.Ledger) *wasi.Process {
-	clock := newCallClock()
+// the same order as in a call, of which only the package's own files can be used. l
+// judges the rest.
+func (p *Package) sealed(o wasi.Options, l *capabilities.Ledger) *wasi.Process {
 	var mounts []*files.Volume
 	for _, r := range p.source.Manifest.Requests.Volumes {
 		mounts = append(mounts, files.Sealed(r.Name, r.Path))
 	}
+	if p.files != nil {
+		mounts = append(mounts, newFixed(p.files, l))
+	}
 	mounts = append(mounts, files.Sealed("", scratchMount))
-	return wasi.NewProcess(wasi.Options{
-		Args:      []string{p.name},
-		Env:       p.env,
-		Stderr:    stderr,
-		Volumes:   mounts,
-		Random:    newRandom(),
-		Now:       clock.now,
-		Monotonic: clock.monotonic,
-		Ledger:    l,
-	})
+	o.Args, o.Env, o.Volumes, o.Ledger = p.args, p.env, mounts, l
+	return wasi.NewProcess(o)
+}
+
+// newFixed returns the package's own files.
+func newFixed(b volume.Base, l *capabilities.Ledger) *files.Volume {
+	return files.Fixed(tool.FilesPath, volume.New(b, volume.Options{}), l)
 }
 
 // newScratch returns the call's own /tmp.
-func newScratch(clock callClock, l *capabilities.Ledger) (*files.Volume, *volume.Overlay) {
-	o := volume.New(nil, volume.Options{
+func newScratch(now func() time.Time) *volume.Overlay {
+	return volume.New(nil, volume.Options{
 		Budget: &volume.Budget{Bytes: scratchBytes, Files: scratchFiles},
-		Now:    clock.now,
+		Now:    now,
 	})
-	return files.Scratch(scratchMount, o, l), o
 }

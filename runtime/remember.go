@@ -59,14 +59,9 @@ func (s *callSpec) remembering(r Request) (*remembered, error) {
 	e := s.pkg.engine
 	key := r.IdempotencyKey
 	if name := s.tool.Definition.IdempotencyKeyArgument; key == "" && name != "" {
-		var arguments map[string]json.RawMessage
-		if err := json.Unmarshal(s.arguments, &arguments); err != nil {
+		var err error
+		if key, err = s.keyArgument(name); err != nil {
 			return nil, err
-		}
-		if text, ok := arguments[name]; ok {
-			if err := json.Unmarshal(text, &key); err != nil {
-				return nil, &KeyError{"in the argument " + name + " is no text", "write a text"}
-			}
 		}
 	}
 	switch {
@@ -83,6 +78,21 @@ func (s *callSpec) remembering(r Request) (*remembered, error) {
 		store: e.store, key: store.Key{Space: space, Name: s.tool.Definition.Name + "\x00" + key},
 		digest: hex.EncodeToString(digest[:]), keep: e.retain.Idempotency, callID: s.report.info.ID,
 	}, nil
+}
+
+// keyArgument returns the key that is the argument of that name; empty where it is not
+// there.
+func (s *callSpec) keyArgument(name string) (key string, err error) {
+	var arguments map[string]json.RawMessage
+	if err := json.Unmarshal(s.arguments, &arguments); err != nil {
+		return "", err
+	}
+	if text, ok := arguments[name]; ok {
+		if err := json.Unmarshal(text, &key); err != nil {
+			return "", &KeyError{"in the argument " + name + " is no text", "write a text"}
+		}
+	}
+	return key, nil
 }
 
 // find returns the result of the first call under the key, nil where there is

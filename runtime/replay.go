@@ -49,28 +49,27 @@ type replayed struct {
 // asked again; there is none yet.
 func (c *call) replay(ctx context.Context, look bool) (replayed, error) {
 	ahead := time.Second + mrand.N(maxAhead)
-	r, err := c.again(ctx, ahead)
+	r, err := c.again(ctx, ahead, 0)
 	if err != nil || r.verdict != Idempotent || !look {
 		return r, err
 	}
-	later, err := c.again(ctx, ahead+thirdLook)
+	later, err := c.again(ctx, ahead, thirdLook)
 	if err == nil && later.verdict == Further {
 		later.verdict = TimeDependent
 	}
 	return later, err
 }
 
-// again is one more run of the call, by another seed, clock and call id.
-func (c *call) again(ctx context.Context, ahead time.Duration) (replayed, error) {
-	request, err := newDelivery(c.tool.Definition.Name, crand.Text(), c.arguments)
-	if err != nil {
-		return replayed{}, err
-	}
+// again is one more run of the call, by another seed, clock and call id. When it is
+// made is nothing to start-up code, whose clock never is that of the day.
+func (c *call) again(ctx context.Context, ahead, later time.Duration) (replayed, error) {
+	request := newDelivery(c.tool.Definition.Name, crand.Text(), c.arguments)
 	spec := *c.callSpec
 	spec.ledger, spec.report = capabilities.NewLedger(c.execution.ledger.Grant(), capabilities.Notify{}), c.report.apart()
 	defer func() { c.report.fault = errors.Join(c.report.fault, spec.report.take()) }()
-	s := spec.on(c.world, c.shadow(c.world.volumes, spec.ledger, ahead))
+	s := spec.on(c.world, c.shadow(c.world.volumes, spec.ledger, ahead+later))
 	defer s.close()
+	s.startUp.replay, s.startUp.ahead = true, ahead
 	switch r := s.guest(ctx, request); r.Outcome {
 	case OK:
 		return s.judgeFurther(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/internal/memstore"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // TestThirdLookIsOfTheFirstCommit: calls that fail do not do away with it.
@@ -85,5 +86,42 @@ func TestCancelledBeforeTheUndoRecord(t *testing.T) {
 	}
 	if got := value(t, s, LocalPrincipal); got != "" {
 		t.Errorf("left %q", got)
+	}
+}
+
+// TestReplaysStartAnew: what start-up code took for the time breaks idempotence, on
+// images, new instances, and ones that were made ahead.
+func TestReplaysStartAnew(t *testing.T) {
+	const atTime = 512
+	clock := w.Func{Import: "wasi_snapshot_preview1", Name: "clock_time_get", Params: []byte{w.I32, w.I64, w.I32}, Results: []byte{w.I32}}
+	m := w.Module{
+		Funcs: append(append([]w.Func{}, wasiImports...), clock,
+			w.Func{Name: "_initialize", Body: w.Seq(w.I32Const(0), w.I64Const(0), w.I32Const(atTime), w.Call(imports), w.Drop)},
+			w.Func{Name: "sandboxd_alloc", Params: []byte{w.I32}, Results: []byte{w.I32}, Body: w.I32Const(4096)},
+			w.Func{Name: "sandboxd_call", Params: []byte{w.I32, w.I32}, Results: []byte{w.I64}, Body: w.Seq(
+				open("new", oflagCreate|oflagTrunc, rightWrite), storeI32(atIovec, atTime), storeI32(atIovec+4, 8),
+				w.I32Const(atFD), []byte{0x28, 2, 0}, w.I32Const(atIovec), w.I32Const(1), w.I32Const(atResult), w.Call(fdWrite), w.Drop,
+				w.I64Const(int64(atText)<<32|int64(len(cheerful))))},
+		),
+		Memory: [2]uint32{1, 0},
+		Data:   map[uint32][]byte{atPath: []byte("new"), atText: []byte(cheerful)},
+	}
+	for _, s := range strategies {
+		e, err := New(t.Context(), Options{Store: memstore.New(), Strategy: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := load(t, e, pack(m.Encode(), tool.Reactor, capabilities.Claim{Idempotent: capabilities.True, OpenWorld: capabilities.False}))
+		for range 5 {
+			if r := p.Call(t.Context(), Request{Tool: "t"}); r.Outcome != Violation || r.Replay != Further {
+				t.Errorf("%s: %s, replay %q: %v", s, r.Outcome, r.Replay, r.Err)
+			}
+			if f, ahead := p.instances.(*fresh); ahead && s == StrategyPrestarted {
+				f.work.Wait() // one waits for the next call
+			}
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }

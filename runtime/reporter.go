@@ -99,9 +99,9 @@ func (w *reporter) apart() *reporter {
 	}
 }
 
-func (w *reporter) acquired(method string, took time.Duration) {
+func (w *reporter) acquired() {
 	if f := w.observer.Acquired; f != nil {
-		w.safely(func() { f(w.info.Package, method, took) })
+		w.safely(func() { f(w.info.Package) })
 	}
 }
 

@@ -88,6 +88,7 @@ type Result struct {
 	Stderr   []byte                   `json:"-"` // the guest's log, cut to the output limit
 	Duration time.Duration            `json:"-"`
 	Waited   time.Duration            `json:"-"` // to be admitted, a part of Duration
+	Fuel     int64                    `json:"-"` // that the guest of the last run spent after its start-up code, in the units of limits.fuel
 	// Replay is the verdict of running the call a second time.
 	Replay Replay `json:"replay,omitempty"`
 	// Diff is what the call would leave, where [Request.Show] asked for it and the

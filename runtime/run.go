@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities/store"
 	"github.com/sandboxd/sandboxd/capabilities/tx"
 	"github.com/sandboxd/sandboxd/capabilities/volume"
+	"github.com/sandboxd/sandboxd/runtime/hostengine"
 	"github.com/sandboxd/sandboxd/runtime/wasi"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -60,16 +62,17 @@ func (e *Engine) Run(ctx context.Context, s RunSpec) (exit uint32, err error) {
 	for i, v := range grant.Volumes {
 		stores = append(stores, tx.Volume{Name: v.Name, Path: v.Path, Store: opened[i].dir})
 	}
-	instances, release, err := e.program(ctx, s)
+	f, release, err := e.program(ctx, s)
 	if err != nil {
 		return 0, err
 	}
 	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limits.Timeout, &TimeoutError{s.Limits.Timeout})
 	defer cancel()
-	x := newExecution(ctx, world{volumes: stores}, capabilities.NewLedger(grant, capabilities.Notify{}), s.Limits)
+	x := newExecution(ctx, world{volumes: stores, cpus: e.cpus}, capabilities.NewLedger(grant, capabilities.Notify{}), s.Limits)
 	defer x.close()
-	outcome, err := x.program(ctx, instances, s)
+	x.clock.waits = true
+	outcome, err := x.program(ctx, f, s)
 	if outcome == OK {
 		err = x.save(ctx)
 	}
@@ -80,11 +83,11 @@ func (e *Engine) Run(ctx context.Context, s RunSpec) (exit uint32, err error) {
 }
 
 // program compiles the module; release frees it.
-func (e *Engine) program(ctx context.Context, s RunSpec) (n *newPerCall, release func(), err error) {
-	fail := func(phase string, err error) (*newPerCall, func(), error) {
+func (e *Engine) program(ctx context.Context, s RunSpec) (f *factory, release func(), err error) {
+	fail := func(phase string, err error) (*factory, func(), error) {
 		return nil, nil, &LoadError{Package: s.Name, Phase: phase, Err: err}
 	}
-	module, err := guard(s.Module, s.Limits)
+	module, shape, err := guard(s.Module, s.Limits)
 	if err != nil {
 		return fail("module", err)
 	}
@@ -95,8 +98,8 @@ func (e *Engine) program(ctx context.Context, s RunSpec) (n *newPerCall, release
 	if err != nil {
 		return fail("compile", err)
 	}
-	n = &newPerCall{engine: e, module: compiled, memory: uint64(s.Limits.Memory), program: true}
-	return n, func() { compiled.Close(context.WithoutCancel(ctx)) }, nil
+	f = &factory{engine: e, pkg: s.Name, module: compiled, shape: shape, limits: s.Limits}
+	return f, func() { compiled.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 // runGrant opens the folders and returns them, those of a failure too, with the
@@ -148,16 +151,25 @@ func (x *execution) save(ctx context.Context) error {
 }
 
 // program runs the module once and says how it ended.
-func (x *execution) program(ctx context.Context, n *newPerCall, s RunSpec) (Outcome, error) {
+func (x *execution) program(ctx context.Context, f *factory, s RunSpec) (Outcome, error) {
 	process := x.process(wasi.Options{
 		Args: append([]string{s.Name}, s.Args...), Env: s.Env,
 		Stdin: s.Stdin, StdinBlocks: true, Stdout: s.Stdout, Stderr: s.Stderr,
 	})
 	defer process.Close()
-	i, err := n.Get(ctx, process)
-	defer n.Put(context.WithoutCancel(ctx), i, Discard)
-	if err == nil {
-		_, err = i.module.ExportedFunction("_start").Call(ctx)
+	if err := x.seat.Take(ctx); err != nil {
+		return Timeout, err
 	}
-	return x.ended(ctx, i, process, err)
+	defer x.seat.Leave()
+	i := &Instance{name: crand.Text()}
+	defer f.engine.discard(context.WithoutCancel(ctx), i)
+	i.slot.Store(&served{process: process, meter: hostengine.NewMeter(s.Limits.Fuel)})
+	err := f.instantiate(ctx, i, nil)
+	if err == nil {
+		err = i.module.ExportedFunction("_start").CallWithStack(ctx, nil)
+	}
+	if stop := process.Stop(); stop != nil {
+		err = stop
+	}
+	return x.ended(ctx, err, i.memory != nil && i.memory.Refused())
 }

@@ -54,19 +54,30 @@ func newRunning(reason error) *running {
 // too, and what to do once when the call has ended. It returns an error that
 // matches [ErrClosed] after drain and stop.
 func (r *running) begin(ctx context.Context) (context.Context, func(), error) {
+	own, stop := context.WithCancelCause(ctx)
+	c := &runningCall{stop}
+	if err := r.add(c); err != nil {
+		stop(nil)
+		return ctx, nil, err
+	}
+	return own, func() {
+		stop(nil)
+		r.end(c)
+	}, nil
+}
+
+// add counts a call until its end. A call may be counted at several places.
+func (r *running) add(c *runningCall) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.open.Err() != nil {
-		return ctx, nil, r.reason
+		return r.reason
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	c := &runningCall{stop}
 	r.calls[c] = struct{}{}
-	return ctx, func() { r.end(c) }, nil
+	return nil
 }
 
 func (r *running) end(c *runningCall) {
-	c.stop(nil)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.calls, c)
@@ -91,6 +102,9 @@ func endingWith(ctx, other context.Context) (context.Context, func()) {
 		cancel(nil)
 	}
 }
+
+// closed reports whether no further call may begin.
+func (r *running) closed() bool { return r.open.Err() != nil }
 
 // close lets no further call begin.
 func (r *running) close() {

@@ -136,14 +136,15 @@ func (s *scanner) list(depth int, first, last byte, each func() error) error {
 // text reads a text and returns it as it is written, in quotes.
 func (s *scanner) text() ([]byte, error) {
 	start := s.at
-	for s.at++; s.at < len(s.in); s.at++ {
-		switch c := s.in[s.at]; {
-		case c == '"':
+	for s.at++; ; s.at++ {
+		s.at += unremarkable(s.in[s.at:min(len(s.in), s.at+scanPace)])
+		switch {
+		case s.at == len(s.in), s.in[s.at] < ' ':
+			return nil, errSyntax
+		case s.in[s.at] == '"':
 			s.at++
 			return s.in[start:s.at], nil
-		case c < ' ':
-			return nil, errSyntax
-		case c == '\\':
+		case s.in[s.at] == '\\':
 			if err := s.escape(); err != nil {
 				return nil, err
 			}
@@ -152,7 +153,16 @@ func (s *scanner) text() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return nil, errSyntax
+}
+
+// unremarkable returns how many bytes come before the first that means something in a text.
+func unremarkable(b []byte) int {
+	for i, c := range b {
+		if c < ' ' || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(b)
 }
 
 // escape reads what follows a backslash, but for its last byte.
@@ -247,16 +257,16 @@ func (s *scanner) measure(f *field) error {
 }
 
 // nameOf returns the key that is written so; empty: none that a result has.
-func nameOf(key []byte) string {
+func nameOf(key []byte) []byte {
 	if len(key) > 6*len("structuredContent")+2 {
-		return ""
+		return nil
 	}
 	if bytes.IndexByte(key, '\\') < 0 {
-		return string(key[1 : len(key)-1])
+		return key[1 : len(key)-1]
 	}
 	var name string
 	if json.Unmarshal(key, &name) != nil {
-		return ""
+		return nil
 	}
-	return name
+	return []byte(name)
 }

@@ -67,7 +67,6 @@ func (c *call) transact(ctx context.Context, r *Result) {
 		}
 		defer release()
 	}
-	ctx = context.WithoutCancel(ctx)
 	with, err := c.enclose(r, j, prepared)
 	if err != nil {
 		r.Outcome, r.Err = HostError, &HostFault{err}

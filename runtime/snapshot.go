@@ -16,6 +16,7 @@ import (
 // a file and go on.
 type lateSnapshot struct {
 	store store.Store
+	seat  *seat // of the run's guest, which needs no processor while the store answers; nil: none
 
 	mu    sync.Mutex
 	snap  store.Snapshot
@@ -48,6 +49,7 @@ func (l *lateSnapshot) tell(ctx context.Context, err error) {
 // Get is that of [store.Snapshot].
 func (l *lateSnapshot) Get(ctx context.Context, keys ...store.Key) (list []store.Entry, err error) {
 	defer func() { l.tell(ctx, err) }()
+	defer l.seat.away(ctx)()
 	s, err := l.taken(ctx)
 	if err != nil {
 		return nil, err
@@ -58,6 +60,7 @@ func (l *lateSnapshot) Get(ctx context.Context, keys ...store.Key) (list []store
 // Scan is that of [store.Snapshot].
 func (l *lateSnapshot) Scan(ctx context.Context, r store.Range, limit int) (list []store.Entry, err error) {
 	defer func() { l.tell(ctx, err) }()
+	defer l.seat.away(ctx)()
 	s, err := l.taken(ctx)
 	if err != nil {
 		return nil, err
@@ -68,6 +71,7 @@ func (l *lateSnapshot) Scan(ctx context.Context, r store.Range, limit int) (list
 // Blob is that of [store.Blobs].
 func (l *lateSnapshot) Blob(ctx context.Context, d store.Digest) (b []byte, err error) {
 	defer func() { l.tell(ctx, err) }()
+	defer l.seat.away(ctx)()
 	return l.store.Blob(ctx, d)
 }
 
@@ -80,6 +84,7 @@ func (l *lateSnapshot) PutBlob(ctx context.Context, data []byte) (d store.Digest
 	defer func() { l.tell(ctx, err) }()
 	bounded, cancel := context.WithTimeout(ctx, putTime)
 	defer cancel()
+	defer l.seat.away(ctx)()
 	return l.store.PutBlob(bounded, data)
 }
 

@@ -106,7 +106,7 @@ const undoTime = 10 * time.Minute
 
 // admit waits until there is room for an undo among the calls: it holds the old
 // contents in memory. A host that has less lets one in at a time.
-func (u *undoing) admit(ctx context.Context) (leave func(), err error) {
+func (u *undoing) admit(ctx context.Context) (*ticket, error) {
 	ctx, unhook := u.engine.running.waiting(ctx)
 	defer unhook()
 	g := u.engine.gate
@@ -124,12 +124,12 @@ func (u *undoing) judged(ctx context.Context, closed error) (result *Result) {
 		return ended(Refused, ErrNoStore)
 	}
 	began := time.Now()
-	leave, err := u.admit(ctx)
+	own, err := u.admit(ctx)
 	waited := time.Since(began)
 	if err != nil {
 		result = unadmitted(err)
 	} else {
-		defer leave()
+		defer own.leave()
 		result = u.untilSettled(ctx)
 	}
 	result.Waited = waited

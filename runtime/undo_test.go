@@ -88,7 +88,7 @@ func TestUndoWaits(t *testing.T) {
 		}
 	})
 	undone := func(ctx context.Context) *Result { return e.Undo(ctx, UndoRequest{CallID: "none", AnyPackage: true}) }
-	leave, err := e.gate.enter(t.Context(), "other", 1)
+	other, err := e.gate.enter(t.Context(), "other", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestUndoWaits(t *testing.T) {
 	if r := undone(cancelled); r.Outcome != Timeout {
 		t.Errorf("cancelled: %s, %v", r.Outcome, r.Err)
 	}
-	leave()
+	other.leave()
 	if r := undone(t.Context()); r.Outcome != Refused || !errors.Is(r.Err, undo.ErrNotFound) {
 		t.Errorf("alone: %s, %v", r.Outcome, r.Err)
 	}

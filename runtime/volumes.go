@@ -36,6 +36,8 @@ type volumes struct {
 	engine *Engine
 	pkg    string
 	bound  []boundVolume
+	shared map[string]string // names of the managed volumes that packages share, by volume
+	none   []*folder         // what is open where all are managed; nil: some are not
 
 	mu   sync.Mutex           // before that of folders
 	held map[string][]*folder // by principal, in the order of bound; nil for one that is managed
@@ -52,13 +54,19 @@ type boundVolume struct {
 // bind finds a place for each requested volume: the operator's folder, or a
 // managed one in the store.
 func (e *Engine) bind(pkg string, requests []tool.VolumeRequest, b Binding) (*volumes, error) {
-	vs := &volumes{engine: e, pkg: pkg, held: map[string][]*folder{}}
+	vs := &volumes{engine: e, pkg: pkg, shared: map[string]string{}, held: map[string][]*folder{}}
 	for _, r := range requests {
 		v := boundVolume{request: r, folder: b.Folders[r.Name], shared: b.Managed[r.Name]}
 		if err := e.checkBound(vs, v, b); err != nil {
 			return nil, fmt.Errorf("%w %s: %w", ErrVolume, r.Name, err)
 		}
 		vs.bound = append(vs.bound, v)
+		if v.shared != "" {
+			vs.shared[r.Name] = v.shared
+		}
+	}
+	if !slices.ContainsFunc(vs.bound, func(v boundVolume) bool { return v.folder != "" }) {
+		vs.none = make([]*folder, len(vs.bound))
 	}
 	given := slices.Sorted(maps.Keys(b.Folders))
 	for _, name := range append(given, slices.Sorted(maps.Keys(b.Managed))...) {
@@ -154,34 +162,43 @@ func resolved(dir string) string {
 // open returns the principal's volumes for one call, in the order of the
 // requests. release them when the call has ended.
 func (vs *volumes) open(principal string) (opened []*folder, release func() error, err error) {
+	if vs.none != nil {
+		return vs.none, func() error { return nil }, nil
+	}
+	held, err := vs.hold(principal)
+	if err != nil {
+		return nil, nil, err
+	}
+	return held, func() error { return vs.release(held) }, nil
+}
+
+// hold returns the principal's volumes, with one more user of their folders.
+func (vs *volumes) hold(principal string) ([]*folder, error) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	opened, ok := vs.held[principal]
-	if ok && !slices.ContainsFunc(opened, func(d *folder) bool { return d != nil && !d.current() }) {
-		for _, d := range opened {
-			vs.engine.folders.retain(d)
+	if !ok || slices.ContainsFunc(opened, func(d *folder) bool { return d != nil && !d.current() }) {
+		if err := vs.forget(principal); err != nil {
+			return nil, err
 		}
-		return opened, func() error { return vs.release(opened) }, nil
-	}
-	if err := vs.forget(principal); err != nil {
-		return nil, nil, err
-	}
-	if opened, err = vs.acquire(); err != nil {
-		return nil, nil, err
-	}
-	for other := range vs.held {
-		if len(vs.held) < maxHeld {
-			break
+		var err error
+		if opened, err = vs.acquire(); err != nil {
+			return nil, err
 		}
-		if err := vs.forget(other); err != nil {
-			return nil, nil, errors.Join(err, vs.release(opened))
+		for other := range vs.held {
+			if len(vs.held) < maxHeld {
+				break
+			}
+			if err := vs.forget(other); err != nil {
+				return nil, errors.Join(err, vs.release(opened))
+			}
 		}
+		vs.held[principal] = opened
 	}
-	vs.held[principal] = opened
 	for _, d := range opened {
 		vs.engine.folders.retain(d)
 	}
-	return opened, func() error { return vs.release(opened) }, nil
+	return opened, nil
 }
 
 // acquire opens the folders.
@@ -226,7 +243,9 @@ func (vs *volumes) forget(principal string) error {
 func (vs *volumes) release(opened []*folder) error {
 	var errs []error
 	for _, d := range opened {
-		errs = append(errs, vs.engine.folders.release(d))
+		if err := vs.engine.folders.release(d); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -245,7 +264,10 @@ func (vs *volumes) close() error {
 // parts returns the open volumes as parts of a transaction, after what killed
 // processes had committed to them is in place. reader is the call's snapshot.
 func (vs *volumes) parts(ctx context.Context, principal string, opened []*folder, reader *lateSnapshot) ([]tx.Volume, error) {
-	var list []tx.Volume
+	if len(vs.bound) == 0 {
+		return nil, nil
+	}
+	list, at := make([]tx.Volume, 0, len(vs.bound)), stored.At(reader)
 	for i, v := range vs.bound {
 		t := tx.Volume{Name: v.request.Name, Path: v.request.Path}
 		if d := opened[i]; d != nil {
@@ -254,7 +276,7 @@ func (vs *volumes) parts(ctx context.Context, principal string, opened []*folder
 			}
 			t.Store = d.dir
 		} else {
-			t.Tree = stored.New(ctx, stored.Options{Reader: stored.At(reader), Blobs: reader, Space: vs.space(principal, v)})
+			t.Tree = stored.New(ctx, stored.Options{Reader: at, Blobs: reader, Space: vs.space(principal, v)})
 		}
 		list = append(list, t)
 	}

@@ -14,12 +14,7 @@ import (
 // world returns what one run of a call works on.
 func (p *Package) world(ctx context.Context, s *callSpec, opened []*folder) (world, error) {
 	e, principal, id := p.engine, s.report.info.Principal, s.report.info.ID
-	w := world{store: e.store, intents: e.intents, shared: map[string]string{}}
-	for _, v := range p.volumes.bound {
-		if v.shared != "" {
-			w.shared[v.request.Name] = v.shared
-		}
-	}
+	w := world{files: p.files, store: e.store, cpus: e.cpus, intents: e.intents, shared: p.volumes.shared}
 	if e.store != nil {
 		w.reader = &lateSnapshot{store: e.store}
 		w.space = store.Space{Principal: principal, Package: p.name, Area: kv.Area}

@@ -38,10 +38,7 @@ func TestStrings(t *testing.T) {
 }
 
 func TestClocks(t *testing.T) {
-	g := start(t, Options{
-		Now:       func() time.Time { return epoch },
-		Monotonic: func() time.Duration { return 5 * time.Second },
-	})
+	g := start(t, Options{Clock: fixedClock{wall: epoch, mono: 5 * time.Second}})
 	g.ok("clock_time_get", clockRealtime, 0, atResult)
 	if got := g.u64(atResult); got != uint64(epoch.UnixNano()) {
 		t.Errorf("realtime %d", got)

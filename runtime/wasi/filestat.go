@@ -154,7 +154,7 @@ func (p *Process) pick(nanoseconds uint64, given, now bool) (time.Time, bool) {
 	case given:
 		return time.Unix(0, int64(nanoseconds)), true
 	case now:
-		return p.now(), true
+		return p.clock.Now(), true
 	}
 	return time.Time{}, true
 }

@@ -60,7 +60,7 @@ func TestFilestat(t *testing.T) {
 }
 
 func TestSetTimes(t *testing.T) {
-	c := begin(t, writer, Options{Now: func() time.Time { return epoch }})
+	c := begin(t, writer, Options{Clock: fixedClock{wall: epoch}})
 	fd := c.mustOpen(fdVolume, "file", 0, rightRead, 0)
 	later := epoch.Add(time.Hour)
 	before := func() time.Time { c.ok("fd_filestat_get", fd, atData); return c.modified() }()

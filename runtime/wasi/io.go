@@ -20,6 +20,9 @@ func fdRead(ctx context.Context, p *Process, m memory, a []uint64) errno {
 	if e != success {
 		return e
 	}
+	if d.stream == stdin && p.atInput != nil {
+		return p.firstInput(ctx, a)
+	}
 	var n int
 	if d.file == nil {
 		n, e = p.readStream(ctx, d.stream, buffers)

@@ -33,8 +33,8 @@ type subscription struct {
 	wait     time.Duration // of a clock that is not ready
 }
 
-// pollOneoff waits until one of n subscriptions is ready, or the context ends,
-// which stops the guest, and writes an event for each that is. Files and
+// pollOneoff waits until one of n subscriptions is ready, or the call has no time
+// left, which stops the guest, and writes an event for each that is. Files and
 // streams are always ready.
 //
 //	in: 48 bytes each                          out: 32 bytes each
@@ -132,7 +132,8 @@ func (p *Process) readable(fd uint64) (uint64, errno) {
 	return uint64(max(i.Size-d.offset, 0)), success
 }
 
-// await waits until one is ready. It stops the guest when the context ends.
+// await waits until one is ready, by the clock of the guest. It stops a guest that
+// has no time left.
 func (p *Process) await(ctx context.Context, list []subscription) {
 	shortest := time.Duration(math.MaxInt64)
 	for _, s := range list {
@@ -143,12 +144,9 @@ func (p *Process) await(ctx context.Context, list []subscription) {
 		}
 	}
 	if shortest > 0 {
-		t := p.timer(shortest)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		resume := p.Pause(ctx)
+		p.clock.Sleep(ctx, shortest)
+		resume()
 	}
 	p.check(ctx)
 	for i := range list {

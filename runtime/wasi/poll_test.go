@@ -43,7 +43,7 @@ func (g *guest) poll(subscriptions ...[]byte) {
 
 func TestPollClock(t *testing.T) {
 	now, mono := epoch, 100*time.Hour
-	g := start(t, Options{Now: func() time.Time { return now }, Monotonic: func() time.Duration { return mono }})
+	g := start(t, Options{Clock: fixedClock{wall: now, mono: mono}})
 	const soon = uint64(20 * time.Millisecond)
 	for name, c := range map[string]struct {
 		subscription []byte

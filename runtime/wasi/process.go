@@ -37,11 +37,18 @@ type Options struct {
 	// do not count against what the guest can open.
 	Volumes []*files.Volume
 
+	// AtInput is called when the guest reads standard input for the first time, by
+	// whatever number, before anything of it is read; see [AtInput]. nil: it is read.
+	AtInput AtInput
+
+	// Processor is what the guest runs by. It is left while the process waits: for
+	// clocks, and for Stdin where StdinBlocks. nil: the guest needs none.
+	Processor Processor
+
 	Ledger *capabilities.Ledger // judges sockets; nil: one that grants nothing
 
-	Random    io.Reader            // nil: crypto/rand
-	Now       func() time.Time     // nil: time.Now
-	Monotonic func() time.Duration // since any fixed moment; nil: since NewProcess
+	Random io.Reader // nil: crypto/rand
+	Clock  Clock     // nil: the host's, monotonic since NewProcess
 }
 
 // Process is what a guest sees of the world during one call: arguments,
@@ -52,12 +59,14 @@ type Process struct {
 	stdin          io.Reader
 	stdinBlocks    bool
 	stdout, stderr io.Writer
+	atInput        AtInput
 	ledger         *capabilities.Ledger
+	processor      Processor
 	random         io.Reader
-	now            func() time.Time
-	monotonic      func() time.Duration
-	timer          func(time.Duration) *time.Timer // what poll_oneoff waits by
+	clock          Clock
 	table          table
+	streams        [stderr]descriptor
+	slots          [8]*descriptor // of the table, while they do
 	volumes        []*files.Volume
 	stop           error
 
@@ -70,12 +79,10 @@ type Process struct {
 
 // NewProcess returns the process of a call. Close it when the call has ended.
 func NewProcess(o Options) *Process {
-	start := time.Now()
 	p := &Process{
 		args: o.Args, env: o.Env,
-		stdin: o.Stdin, stdinBlocks: o.StdinBlocks, stdout: o.Stdout, stderr: o.Stderr,
-		ledger: o.Ledger, random: o.Random, now: o.Now, monotonic: o.Monotonic,
-		timer: time.NewTimer, volumes: o.Volumes,
+		stdin: o.Stdin, stdinBlocks: o.StdinBlocks, stdout: o.Stdout, stderr: o.Stderr, atInput: o.AtInput,
+		ledger: o.Ledger, processor: o.Processor, random: o.Random, clock: o.Clock, volumes: o.Volumes,
 		table: table{limit: maxDescriptors + len(o.Volumes)},
 	}
 	if p.ledger == nil {
@@ -84,17 +91,18 @@ func NewProcess(o Options) *Process {
 	if p.random == nil {
 		p.random = rand.Reader
 	}
-	if p.now == nil {
-		p.now = time.Now
+	if p.clock == nil {
+		p.clock = hostClock{time.Now()}
 	}
-	if p.monotonic == nil {
-		p.monotonic = func() time.Duration { return time.Since(start) }
+	p.table.slots = p.slots[:0]
+	for i := range p.streams {
+		p.streams[i].stream = stdin + stream(i)
+		p.table.add(&p.streams[i])
 	}
-	for _, s := range []stream{stdin, stdout, stderr} {
-		p.table.add(&descriptor{stream: s})
-	}
-	for _, v := range o.Volumes {
-		p.table.add(preopen(v))
+	opened := make([]descriptor, len(o.Volumes))
+	for i, v := range o.Volumes {
+		opened[i].file, opened[i].preopen = v.Root(), v.Mount()
+		p.table.add(&opened[i])
 	}
 	return p
 }

@@ -131,7 +131,7 @@ func (r *randomRun) run(rnd *rand.Rand, e *ending, scratch *volume.Overlay) erro
 	ctx, cancel := context.WithCancel(r.t.Context())
 	defer cancel()
 	clock := &virtualClock{left: 5 * time.Millisecond, end: cancel}
-	r.process.now, r.process.monotonic, r.process.timer = clock.now, clock.monotonic, clock.timer
+	r.process.clock = clock
 	for range 1 + rnd.IntN(24) {
 		name := randomFunction(rnd)
 		args := randomArguments(rnd, name)
@@ -154,16 +154,16 @@ type virtualClock struct {
 	end         func()
 }
 
-func (c *virtualClock) now() time.Time           { return epoch.Add(c.slept) }
-func (c *virtualClock) monotonic() time.Duration { return c.slept }
+func (c *virtualClock) Now() time.Time           { return epoch.Add(c.slept) }
+func (c *virtualClock) Monotonic() time.Duration { return c.slept }
+func (c *virtualClock) Late() error              { return nil }
 
-func (c *virtualClock) timer(d time.Duration) *time.Timer {
+func (c *virtualClock) Sleep(_ context.Context, d time.Duration) {
 	if d > c.left {
 		c.end()
-		return time.NewTimer(time.Hour)
+		return
 	}
 	c.slept, c.left = c.slept+d, c.left-d
-	return time.NewTimer(0)
 }
 
 // stopped counts what stopped a guest and returns an error if nothing may have.

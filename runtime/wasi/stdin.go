@@ -38,8 +38,11 @@ func (p *Process) readInput(ctx context.Context, b []byte) (int, error) {
 	case !p.stdinBlocks:
 		return readSome(p.stdin, b)
 	}
+	resume := p.Pause(ctx)
 	select {
 	case in := <-receive(p.stdin, min(len(b), maxInput)):
+		resume()
+		p.check(ctx)
 		return copy(b, in.data), in.err
 	case <-ctx.Done():
 		p.check(ctx) // does not return

@@ -29,8 +29,8 @@ func (e *OutputLimitError) Error() string {
 	return fmt.Sprintf("output limit of %d bytes reached", e.Limit)
 }
 
-// InterruptError stops a guest that is in the host when its context ends, or
-// calls it later. It wraps the cause of that.
+// InterruptError stops a guest that is in the host when its context ends or its
+// clock is late, or calls it later. It wraps the cause of that.
 type InterruptError struct{ Cause error }
 
 // Error returns the cause in words.
@@ -66,7 +66,7 @@ func (p *Process) raise(err error) {
 }
 
 // Enter is what a host function of another interface begins with: a guest that
-// was stopped stays stopped, and one whose context has ended is stopped. It does
+// was stopped stays stopped, and one that has no time left is stopped. It does
 // not return then.
 func (p *Process) Enter(ctx context.Context) {
 	if p.stop != nil {
@@ -75,10 +75,17 @@ func (p *Process) Enter(ctx context.Context) {
 	p.check(ctx)
 }
 
-// check stops the guest when its context has ended.
+// check stops the guest when it has no time left. What the host does for a guest is
+// part of its turn, however little the code weighs that asks for it.
 func (p *Process) check(ctx context.Context) {
+	if p.processor != nil {
+		_ = p.processor.Share(ctx) // its only error is what is looked for next
+	}
 	if ctx.Err() != nil {
 		p.raise(&InterruptError{Cause: context.Cause(ctx)})
+	}
+	if late := p.clock.Late(); late != nil {
+		p.raise(&InterruptError{Cause: late})
 	}
 }
 

@@ -32,10 +32,6 @@ type descriptor struct {
 	uninherit rights // given up for what is opened below
 }
 
-func preopen(v *files.Volume) *descriptor {
-	return &descriptor{file: v.Root(), preopen: v.Mount()}
-}
-
 func (d *descriptor) dir() bool { return d.file != nil && d.file.Kind() == volume.Dir }
 
 // close releases what is behind the descriptor.
