@@ -38,7 +38,8 @@
 //	minLength:"1" maxLength:"80"  bounds in characters, for strings
 //
 // The output is a string (the text of the result), a struct or a map with
-// string keys (structured content, with the same JSON as text) or a [Result].
+// string keys (structured content, with the same JSON as text, or what a method
+// Text() string of it returns) or a [Result].
 //
 // # Clients
 //

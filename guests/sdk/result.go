@@ -3,6 +3,7 @@ package sdk
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
 
 // Result is the answer of a tool (schema.ts, CallToolResult). A handler that
@@ -101,6 +102,30 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return nil, fmt.Errorf("content type %q: unknown", c.Type)
 }
 
+// encoded is JSON of encoding/json, which is not looked at again.
+type encoded []byte
+
+// MarshalJSON returns it.
+func (e encoded) MarshalJSON() ([]byte, error) { return e, nil }
+
+// json returns the result as JSON: what [json.Marshal] makes of it.
+func (r Result) json() ([]byte, error) {
+	structured, own := r.StructuredContent.(encoded)
+	if len(r.Content) != 1 || r.Content[0].Type != "text" || r.Content[0].Meta != nil || r.Meta != nil || !own && r.StructuredContent != nil {
+		return json.Marshal(r)
+	}
+	text := r.Content[0].Text
+	b := append(make([]byte, 0, len(text)+len(structured)+128), `{"content":[{"type":"text","text":`...)
+	b = append(appendQuoted(b, text), "}]"...)
+	if own {
+		b = append(append(b, `,"structuredContent":`...), structured...)
+	}
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	return append(b, '}'), nil
+}
+
 // Text returns a result of one text block.
 func Text(s string) Result {
 	return Result{Content: []Content{{Type: "text", Text: s}}}
@@ -112,20 +137,38 @@ func failure(err error) Result {
 	return r
 }
 
+// texter is structured content that has a text of its own.
+type texter interface{ Text() string }
+
 // resultOf turns what a handler returned into a result: text stays text, a
-// value is structured content with the same JSON as text for older clients.
-func resultOf(v any) Result {
+// value is structured content with the same JSON as text for older clients, or
+// with a text of its own. s is the schema of its type, nil for none.
+func resultOf(s *schema, v any) Result {
 	switch v := v.(type) {
 	case Result:
 		return v
 	case string:
 		return Text(v)
 	}
-	b, err := json.Marshal(v)
+	b, err := marshal(s, v)
 	if err != nil {
 		return failure(fmt.Errorf("result: %w", err))
 	}
-	r := Text(string(b))
-	r.StructuredContent = json.RawMessage(b)
+	text := string(b)
+	if t, ok := v.(texter); ok {
+		text = t.Text()
+	}
+	r := Text(text)
+	r.StructuredContent = encoded(b)
 	return r
+}
+
+// marshal is [json.Marshal].
+func marshal(s *schema, v any) ([]byte, error) {
+	if s != nil {
+		if b, ok := s.write(nil, reflect.ValueOf(v)); ok {
+			return b, nil
+		}
+	}
+	return json.Marshal(v)
 }

@@ -31,20 +31,21 @@ var tools []Definition
 // where two tools have one name.
 func Register(ds ...Definition) {
 	for _, d := range ds {
-		if _, dup := find(d.about.Name); dup {
+		if find(d.about.Name) != nil {
 			panic(fmt.Sprintf("sdk: tool %s: registered twice", d.about.Name))
 		}
 		tools = append(tools, d)
 	}
 }
 
-func find(name string) (Definition, bool) {
-	for _, d := range tools {
-		if d.about.Name == name {
-			return d, true
+// find returns the tool of that name; nil where there is none.
+func find(name string) *Definition {
+	for i := range tools {
+		if tools[i].about.Name == name {
+			return &tools[i]
 		}
 	}
-	return Definition{}, false
+	return nil
 }
 
 // request is what the host sends; context may gain fields.
@@ -60,31 +61,52 @@ type request struct {
 // cannot be understood gives a result with isError. A panic of the handler
 // passes through, so that the host sees the program end.
 func Run(req []byte) []byte {
-	b, err := json.Marshal(answer(req))
+	b, err := answer(req).json()
 	if err != nil {
-		b, _ = json.Marshal(failure(fmt.Errorf("result: %w", err)))
+		b, _ = failure(fmt.Errorf("result: %w", err)).json()
 	}
 	return b
 }
 
 func answer(req []byte) Result {
+	if d, in, id := quick(req); d != nil {
+		return d.call(&Call{Tool: d.about.Name, ID: id}, in)
+	}
 	var r request
 	if err := json.Unmarshal(req, &r); err != nil {
 		return failure(fmt.Errorf("request: %w", err))
 	}
-	d, ok := find(r.Tool)
-	if !ok {
+	d := find(r.Tool)
+	if d == nil {
 		return failure(fmt.Errorf("tool %q: unknown", r.Tool))
 	}
-	args, err := arguments(d.input, r.Arguments)
+	in, err := d.decode(r.Arguments)
 	if err != nil {
 		return failure(err)
 	}
-	res := d.handler(&Call{Tool: r.Tool, ID: r.Context.CallID}, args)
-	if res.Content == nil {
-		res.Content = []Content{}
+	return d.call(&Call{Tool: r.Tool, ID: r.Context.CallID}, in)
+}
+
+// decode is the long way of quick.
+func (d *Definition) decode(raw json.RawMessage) (any, error) {
+	args, err := arguments(d.input, raw)
+	if err != nil {
+		return nil, err
 	}
-	return res
+	in := d.blank()
+	if err := json.Unmarshal(args, in); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	return in, nil
+}
+
+// call has the handler answer.
+func (d *Definition) call(c *Call, in any) Result {
+	r := d.handler(c, in)
+	if r.Content == nil {
+		r.Content = []Content{}
+	}
+	return r
 }
 
 // Describe returns what the registered tools say about themselves, as the

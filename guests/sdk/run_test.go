@@ -52,7 +52,7 @@ type report struct {
 }
 
 // register replaces the registered tools for one test.
-func register(t *testing.T, ds ...Definition) {
+func register(t testing.TB, ds ...Definition) {
 	t.Helper()
 	old := tools
 	t.Cleanup(func() { tools = old })
@@ -109,11 +109,18 @@ func TestClientCapabilities(t *testing.T) {
 	}
 }
 
+type greeting struct {
+	Name string `json:"name"`
+}
+
+func (g greeting) Text() string { return "hello " + g.Name }
+
 func TestRunResult(t *testing.T) {
 	register(
 		t,
 		Tool("text", func(c *Call, _ struct{}) (string, error) { return "hello " + c.ID, nil }),
 		Tool("value", func(*Call, struct{}) (map[string]int, error) { return map[string]int{"n": 1}, nil }),
+		Tool("texter", func(*Call, struct{}) (greeting, error) { return greeting{"Ada"}, nil }),
 		Tool("full", func(*Call, struct{}) (Result, error) { return Result{IsError: true}, nil }),
 		Tool("meta", func(*Call, struct{}) (Result, error) { return Result{Meta: map[string]any{"k": "v"}}, nil }),
 		Tool("fails", func(*Call, struct{}) (string, error) { return "", errors.New("no such thing") }),
@@ -122,6 +129,7 @@ func TestRunResult(t *testing.T) {
 	for _, c := range []struct{ request, want string }{
 		{`{"tool":"text","context":{"callId":"c1"}}`, `{"content":[{"type":"text","text":"hello c1"}]}`},
 		{`{"tool":"value","arguments":{}}`, `{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`},
+		{`{"tool":"texter"}`, `{"content":[{"type":"text","text":"hello Ada"}],"structuredContent":{"name":"Ada"}}`},
 		{`{"tool":"full"}`, `{"content":[],"isError":true}`},
 		{`{"tool":"meta"}`, `{"content":[],"_meta":{"k":"v"}}`},
 		{`{"tool":"fails"}`, `{"content":[{"type":"text","text":"no such thing"}],"isError":true}`},
@@ -178,5 +186,18 @@ func TestContentJSON(t *testing.T) {
 		if _, err := json.Marshal(c); err == nil {
 			t.Errorf("%+v was written", c)
 		}
+	}
+}
+
+// TestWarm: no handler runs, and what types do with nothing is no harm.
+func TestWarm(t *testing.T) {
+	ran := false
+	register(t,
+		Tool("shy", func(*Call, page) (string, error) { ran = true; return "", nil }),
+		Tool("all", func(*Call, page) (report, error) { ran = true; return report{}, nil }))
+	tools[0].zero = func() Result { panic("nothing is given") }
+	warm()
+	if ran {
+		t.Error("a handler ran")
 	}
 }

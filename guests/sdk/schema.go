@@ -31,12 +31,19 @@ type schema struct {
 	Required             []string          `json:"required,omitempty"`
 	AdditionalProperties *schema           `json:"additionalProperties,omitempty"`
 	Closed               bool              `json:"-"` // no further properties
+	own                  bool              // its type reads or writes JSON in its own way
+	whole                bool              // its type writes JSON by a method, whatever it is part of
 }
 
 // property is one named member of an object, in the order of the Go fields.
 type property struct {
-	name   string
-	schema *schema
+	name     string
+	schema   *schema
+	index    []int // of the field, and of the structs that it is embedded in
+	required bool
+	plain    bool // the name is one in JSON too, and is written as it is
+
+	omitEmpty, omitZero bool
 }
 
 type properties []property
@@ -131,6 +138,11 @@ var (
 
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+
+	// Types of their own ways, besides those.
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	numberType      = reflect.TypeFor[json.Number]()
 )
 
 // describer turns types into schemas. Arguments are closed and never null;
@@ -138,15 +150,56 @@ var (
 type describer struct {
 	output bool
 	path   []reflect.Type // the structs around the current type
+	index  []int          // of the fields around the current one, as far as they are embedded
 }
 
 func (d *describer) of(t reflect.Type) (*schema, error) {
+	s, err := d.kind(t)
+	if err == nil && t.Kind() != reflect.Pointer {
+		s.own, s.whole = d.own(t), d.whole(t)
+	}
+	return s, err
+}
+
+// own reports whether a type reads or writes JSON by methods that are its pointer's.
+func (d *describer) own(t reflect.Type) bool {
+	switch {
+	case t == numberType:
+		return true
+	case !hasMethods(t):
+		return false
+	case d.output:
+		p := reflect.PointerTo(t)
+		return !d.whole(t) && (p.Implements(jsonMarshaler) || p.Implements(textMarshaler))
+	}
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
+}
+
+// whole reports whether a type writes JSON by methods of its own.
+func (d *describer) whole(t reflect.Type) bool {
+	return d.output && hasMethods(t) && (t.Implements(jsonMarshaler) || t.Implements(textMarshaler))
+}
+
+// hasMethods reports whether a type may have methods, other than those of what it
+// points to. To ask for each of them takes longer.
+func hasMethods(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return false
+	case reflect.Struct, reflect.Interface: // those of what is embedded
+		return true
+	}
+	return t.PkgPath() != ""
+}
+
+func (d *describer) kind(t reflect.Type) (*schema, error) {
 	switch {
 	case t == timeType:
 		return &schema{Type: "string", Format: "date-time"}, nil
-	case t == rawType, t.Kind() != reflect.Pointer && t.Implements(jsonMarshaler):
+	case t == rawType, hasMethods(t) && t.Implements(jsonMarshaler):
 		return &schema{}, nil
-	case t.Kind() != reflect.Pointer && t.Implements(textMarshaler):
+	case hasMethods(t) && t.Implements(textMarshaler):
 		return &schema{Type: "string"}, nil
 	}
 	switch t.Kind() {
@@ -213,7 +266,11 @@ func (d *describer) object(t reflect.Type) (*schema, error) {
 
 // fields adds the fields of a struct to its schema.
 func (d *describer) fields(t reflect.Type, s *schema) error {
-	for f := range t.Fields() {
+	around := d.index
+	defer func() { d.index = around }()
+	for i := range t.NumField() { // an iterator would need a larger stack
+		f := t.Field(i)
+		d.index = slices.Concat(around, f.Index)
 		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" && rest == "" {
 			continue
@@ -248,6 +305,8 @@ func (d *describer) field(f reflect.StructField, name, options string, s *schema
 	if slices.Contains(words, "string") {
 		return errors.New("json option string: not supported")
 	}
+	index := d.index
+	d.index = nil
 	p, err := d.of(f.Type)
 	if err != nil {
 		return err
@@ -255,14 +314,17 @@ func (d *describer) field(f reflect.StructField, name, options string, s *schema
 	if err := tags(p, f.Tag); err != nil {
 		return err
 	}
-	omit := slices.Contains(words, "omitempty") || slices.Contains(words, "omitzero")
+	empty, zero := slices.Contains(words, "omitempty"), slices.Contains(words, "omitzero")
+	omit := empty || zero
 	optional := omit || p.Default != nil
 	if d.output {
 		p.Nullable = p.Nullable && !omit
 	} else {
 		optional = optional || f.Type.Kind() == reflect.Pointer
 	}
-	s.Properties = append(s.Properties, property{name, p})
+	s.Properties = append(s.Properties, property{
+		name: name, schema: p, index: index, required: !optional, plain: validName(name), omitEmpty: empty, omitZero: zero,
+	})
 	if !optional {
 		s.Required = append(s.Required, name)
 	}

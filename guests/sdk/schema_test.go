@@ -73,3 +73,14 @@ func TestToolRefuses(t *testing.T) {
 func make1[In any]() Definition {
 	return Tool("t", func(*Call, In) (string, error) { return "", nil })
 }
+
+func TestToolNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "Az09_.-": true, strings.Repeat("x", 128): true,
+		"": false, strings.Repeat("x", 129): false, "a b": false, "a\"": false, "é": false, "a\n": false,
+	} {
+		if validName(name) != want {
+			t.Errorf("%q: %t", name, !want)
+		}
+	}
+}

@@ -24,6 +24,9 @@ func tags(s *schema, tag reflect.StructTag) error {
 		// Last, because a default must satisfy the others.
 		{"default", setDefault},
 	} {
+		if !strings.Contains(string(tag), step.name) {
+			continue // which is found faster than that no key has the name
+		}
 		v, ok := tag.Lookup(step.name)
 		if !ok {
 			continue

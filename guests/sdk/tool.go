@@ -1,10 +1,8 @@
 package sdk
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 )
 
 // Definition is a tool: what it says about itself and its handler. It is made
@@ -12,7 +10,9 @@ import (
 type Definition struct {
 	about   about
 	input   *schema
-	handler func(*Call, json.RawMessage) Result
+	blank   func() any              // a pointer to arguments, to be filled in
+	handler func(*Call, any) Result // gets what blank returned
+	zero    func() Result           // of a handler that returns a zero value
 }
 
 // about is the definition as MCP carries it (schema.ts, Tool).
@@ -91,14 +91,18 @@ func (a *about) hints() *annotations {
 	return a.Annotations
 }
 
-// toolName is what MCP recommends for names of tools.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+// validName reports whether a tool's name is one that MCP recommends. A program
+// pays for what is compiled when it starts, and a command starts for each call.
+func validName(s string) bool {
+	word, rest, ok := cutName([]byte(s+`"`), "")
+	return ok && len(rest) == 1 && len(word) > 0 && len(word) <= 128
+}
 
 // Tool returns the tool of that name, answered by h. An error of h becomes a
 // result with isError and the error's text. Tool panics where the name, one of
 // the types or an option cannot be described; see the package documentation.
 func Tool[In, Out any](name string, h func(*Call, In) (Out, error), opts ...Option) Definition {
-	if !toolName.MatchString(name) {
+	if !validName(name) {
 		panic(fmt.Sprintf("sdk: tool name %q: want 1 to 128 of A-Z a-z 0-9 _ . -", name))
 	}
 	in, err := inputSchema(reflect.TypeFor[In]())
@@ -116,16 +120,14 @@ func Tool[In, Out any](name string, h func(*Call, In) (Out, error), opts ...Opti
 	if err := d.about.checkClient(); err != nil {
 		panic(fmt.Sprintf("sdk: tool %s: %v", name, err))
 	}
-	d.handler = func(c *Call, args json.RawMessage) Result {
-		var v In
-		if err := json.Unmarshal(args, &v); err != nil {
-			return failure(fmt.Errorf("arguments: %w", err))
-		}
-		r, err := h(c, v)
+	d.blank = func() any { return new(In) }
+	d.handler = func(c *Call, in any) Result {
+		r, err := h(c, *in.(*In))
 		if err != nil {
 			return failure(err)
 		}
-		return resultOf(r)
+		return resultOf(out, r)
 	}
+	d.zero = func() Result { return resultOf(out, *new(Out)) }
 	return d
 }
