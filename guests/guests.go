@@ -17,12 +17,13 @@ import (
 
 //go:embed all:sdk all:wasi
 //go:embed all:notes all:search-index all:weather all:honest all:memory all:relaylink
+//go:embed files/*.go files/tool.yaml files/*.json files/cases.yaml files/filetools/*.go files/glob/*.go files/command files/testdata
 //go:embed all:liars all:escapes all:liars-init all:corpus
 var sources embed.FS
 
 // Names returns the names of the packages, honest ones first.
 func Names() []string {
-	return []string{"notes", "search-index", "weather", "honest", "memory", "relaylink", "liars", "escapes", "liars-init"}
+	return []string{"notes", "search-index", "weather", "honest", "memory", "files", "relaylink", "liars", "escapes", "liars-init"}
 }
 
 // goMod makes the extracted tree the module that its import paths name.

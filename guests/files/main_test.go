@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/sandboxd/sandboxd/guests/internal/guesttest"
+)
+
+func TestManifest(t *testing.T) { guesttest.Manifest(t) }
