@@ -105,7 +105,7 @@ func checkReactor(t *testing.T, module []byte) {
 		exports = append(exports, name)
 	}
 	slices.Sort(exports)
-	want := []string{"_initialize", "sandboxd_alloc", "sandboxd_call", "sandboxd_describe"}
+	want := []string{"_initialize", "sandboxd_alloc", "sandboxd_call", "sandboxd_describe", "sandboxd_reseed"}
 	if !slices.Equal(exports, want) {
 		t.Errorf("exports %v, want %v", exports, want)
 	}

@@ -61,8 +61,8 @@ type goModule struct {
 // digest identifies what a build of a snapshot gives: the files of every package
 // that is not of the standard library, those that choose modules and their
 // versions, the go command and its settings and flags. Where the source lies does
-// not matter.
-func (s *snapshot) digest(ctx context.Context, g *goTool, flags []string, settings map[string]string) (string, error) {
+// not matter. It is whole where all of these files are in the snapshot.
+func (s *snapshot) digest(ctx context.Context, g *goTool, flags []string, settings map[string]string) (digest string, whole bool, err error) {
 	h := sha256.New()
 	field(h, digestVersion)
 	for _, name := range goSettings {
@@ -72,34 +72,36 @@ func (s *snapshot) digest(ctx context.Context, g *goTool, flags []string, settin
 	for _, name := range []string{goModName, goSumName, vendorNames} {
 		text, err := os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("copy of the source: %w", err)
+			return "", false, fmt.Errorf("copy of the source: %w", err)
 		}
 		field(h, string(text))
 	}
 	list, err := g.run(ctx, "list", s.mod(), "-deps", "-json="+goPackageFields, ".")
 	if err != nil {
 		if _, ok := errors.AsType[*CompileError](err); ok && s.outside != nil {
-			return "", s.outside
+			return "", false, s.outside
 		}
-		return "", err
+		return "", false, err
 	}
 	packages, err := decodePackages(list)
 	if err != nil {
-		return "", fmt.Errorf("go list of %s: %w", g.source, err)
+		return "", false, fmt.Errorf("go list of %s: %w", g.source, err)
 	}
+	whole = true
 	for _, p := range packages {
 		if p.Standard {
 			continue
 		}
 		// The module cache is the user's, and nobody writes to it twice.
 		if !within(s.temp, p.Dir) && !within(settings[moduleCache], p.Dir) {
-			return "", fmt.Errorf("%w: package %s is in %s, outside of its own module; vendor it", ErrSource, p.ImportPath, p.Dir)
+			return "", false, fmt.Errorf("%w: package %s is in %s, outside of its own module; vendor it", ErrSource, p.ImportPath, p.Dir)
 		}
+		whole = whole && within(s.temp, p.Dir)
 		if err := p.digest(h); err != nil {
-			return "", err
+			return "", false, err
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil)), whole, nil
 }
 
 // mod returns the flag that has modules read from where they were copied, which

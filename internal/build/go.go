@@ -54,11 +54,30 @@ func (b *Builder) buildGo(ctx context.Context, pkg string, s tool.Source, abi to
 		return nil, err
 	}
 	flags = append(slices.Clip(flags), copied.mod())
-	digest, err := copied.digest(ctx, g, flags, settings)
+	question, err := copied.question(flags, settings)
 	if err != nil {
 		return nil, err
 	}
-	entry := filepath.Join(b.options.Cache, "build", digest+".wasm")
+	folder := filepath.Join(b.options.Cache, "build")
+	known, entry := answers(folder), func(digest string) string { return filepath.Join(folder, digest+".wasm") }
+	if digest, ok := known.find(question); ok {
+		if module, ok := cached(entry(digest)); ok {
+			return module, nil
+		}
+	}
+	digest, whole, err := copied.digest(ctx, g, flags, settings)
+	if err != nil {
+		return nil, err
+	}
+	module, err := b.module(ctx, g, entry(digest), abi, flags)
+	if err == nil && whole {
+		known.keep(question, digest)
+	}
+	return module, err
+}
+
+// module returns what a source is built to, from the cache where it was built before.
+func (b *Builder) module(ctx context.Context, g *goTool, entry string, abi tool.ABI, flags []string) ([]byte, error) {
 	if module, ok := cached(entry); ok {
 		return module, nil
 	}
@@ -67,7 +86,7 @@ func (b *Builder) buildGo(ctx context.Context, pkg string, s tool.Source, abi to
 	if module, ok := cached(entry); ok {
 		return module, nil
 	}
-	fmt.Fprintf(b.options.Progress, "building %s (go, %s)\n", filepath.Base(dir), abi)
+	fmt.Fprintf(b.options.Progress, "building %s (go, %s)\n", filepath.Base(g.source), abi)
 	return g.build(ctx, entry, flags)
 }
 

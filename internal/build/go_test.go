@@ -32,7 +32,7 @@ func digestOf(t *testing.T, dir string, abi tool.ABI) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.digest(t.Context(), g, flags, settings)
+	d, _, err := s.digest(t.Context(), g, flags, settings)
 	if err != nil {
 		t.Fatal(err)
 	}

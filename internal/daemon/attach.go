@@ -248,28 +248,44 @@ func (d *daemon) greet(line []byte) (_ *mcpserver.Server, release func(), err er
 	if err := distinct(g.Packages, sources); err != nil {
 		return nil, nil, err
 	}
-	var loaded []mcpserver.Package
 	for i, src := range sources {
-		e, err := d.pool.acquire(d.told, src.Package, g.Packages[i], g.TrustChanges)
+		e, err := d.pool.acquire(d.told, src.Package, g.Packages[i], loading{trustChanges: g.TrustChanges, later: true})
 		if err != nil {
 			return nil, nil, err
 		}
 		held = append(held, e)
-		loaded = append(loaded, e.pkg)
-	}
-	server, err := mcpserver.New(mcpserver.Options{Packages: loaded, HostTools: g.HostTools, Host: d.host, Version: d.Version, Logger: d.Logger})
-	if err != nil {
-		return nil, nil, err
 	}
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	for name, served := range server.Names() {
+	a := &attachment{entries: held, hostTools: g.HostTools}
+	a.server, err = mcpserver.New(mcpserver.Options{Packages: packages(d.unbroken(held)), HostTools: g.HostTools, Host: d.host, Version: d.Version, Logger: d.Logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	for name, served := range a.server.Names() {
 		d.metrics.Serve(name, served)
 	}
 	for _, e := range held {
 		d.host.Route(e.name, e.spec.Outbox)
 	}
-	return server, func() { d.letGo(held) }, nil
+	d.attaches[a] = struct{}{}
+	warm(held)
+	return a.server, func() { d.detach(a) }, nil
+}
+
+// attachment is a process that attached, with what it is served.
+type attachment struct {
+	server    *mcpserver.Server
+	entries   []*entry
+	hostTools []string
+}
+
+// detach lets go of what an attached process held.
+func (d *daemon) detach(a *attachment) {
+	d.reloading.Lock()
+	delete(d.attaches, a)
+	d.reloading.Unlock()
+	d.letGo(a.entries)
 }
 
 // waitReady waits until the daemon's own packages are loaded, so that they are

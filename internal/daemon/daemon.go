@@ -25,7 +25,6 @@ import (
 	"github.com/sandboxd/sandboxd/internal/mcpserver"
 	"github.com/sandboxd/sandboxd/internal/metrics"
 	"github.com/sandboxd/sandboxd/internal/trace"
-	"github.com/sandboxd/sandboxd/internal/trust"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
@@ -83,7 +82,8 @@ type daemon struct {
 
 	told    context.Context // ends when the daemon is told to stop
 	life    context.Context // ends when it has drained
-	started chan struct{}   // closed when the packages are loaded
+	started chan struct{}   // closed when the packages are listed
+	broke   chan struct{}   // has a value when a package that is listed did not load
 	host    *host.Host
 	metrics *metrics.Metrics
 	tracer  *trace.Tracer // nil: no traces
@@ -92,7 +92,9 @@ type daemon struct {
 	state   atomic.Int32
 	grace   atomic.Int64             // nanoseconds
 	absent  atomic.Int32             // packages of the configuration that are not served
+	loads   atomic.Int32             // packages that are listed and not loaded yet
 	folders atomic.Pointer[[]string] // of packages, that are watched
+	files   atomic.Pointer[[]string] // folders of their own files, likewise
 	asked   atomic.Bool              // a reload that is to come was asked for
 	auth    atomic.Pointer[[]config.Principal]
 
@@ -101,6 +103,7 @@ type daemon struct {
 	reloading sync.Mutex // held while what is below changes
 	config    *config.Config
 	serving   []*entry
+	attaches  map[*attachment]struct{}
 	refused   bool           // the last try to reload was
 	closing   sync.WaitGroup // packages that are let go of
 }
@@ -150,6 +153,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer end()
 	d := &daemon{
 		Options: o, told: told, life: life, started: make(chan struct{}), config: c, inForce: c,
+		broke: make(chan struct{}, 1), attaches: map[*attachment]struct{}{},
 		metrics: metrics.New(metrics.Options{Version: o.Version, Commit: o.Commit}),
 	}
 	d.auth.Store(&c.Principals)
@@ -180,6 +184,7 @@ func (d *daemon) run(sources []Source, stop, end func()) (err error) {
 		return err
 	}
 	work.Go(func() error { d.watch(); return nil })
+	work.Go(func() error { d.mend(); return nil })
 	if d.Stdio != nil {
 		work.Go(func() error {
 			defer stop()
@@ -236,7 +241,7 @@ func (d *daemon) message(e courier.Event) {
 func (d *daemon) start(sources []Source) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	plan := d.plan(d.config, sources, nil)
+	plan := d.plan(d.config, sources, nil, loading{trustChanges: d.TrustChanges, later: true})
 	if d.told.Err() != nil { // before anything could be served
 		d.drop(plan.fresh)
 		return nil
@@ -252,18 +257,10 @@ func (d *daemon) start(sources []Source) error {
 		return err
 	}
 	d.host.Work(d.life)
+	d.giveBack()
 	d.state.Store(int32(ready))
 	close(d.started)
 	return nil
-}
-
-// load makes a package ready to be called, and known to the metrics.
-func (d *daemon) load(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*runtime.Package, error) {
-	p, err := d.host.Load(ctx, src, spec, trust.Options{TrustChanges: trustChanges})
-	if ctx.Err() == nil {
-		d.metrics.Loaded(err == nil)
-	}
-	return p, err
 }
 
 // drain lets the calls that run come to their end, and delivers the messages that

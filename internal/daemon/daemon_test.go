@@ -184,7 +184,7 @@ func TestDrain(t *testing.T) {
 		ok    bool
 		says  string
 	}{
-		"ends":    {"20s", [][]byte{w.Sleep(3e8), w.Create(), w.Say(1)}, true, w.Said},
+		"ends":    {"20s", [][]byte{w.Work(3e8), w.Create(), w.Say(1)}, true, w.Said},
 		"stopped": {"100ms", [][]byte{w.Create(), w.Forever}, false, "the host is shutting down"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,8 +127,9 @@ func (d *daemon) whenReady(h http.Handler) http.Handler {
 	})
 }
 
-// readyz says whether the daemon takes calls: its packages are compiled, its
-// state folder can be written and its store be read, and it does not drain.
+// readyz says whether the daemon takes calls: its tools are listed, its state
+// folder can be written and its store be read, and it does not drain. Packages may
+// still be loading: their calls wait for that.
 func (d *daemon) readyz(w http.ResponseWriter, r *http.Request) {
 	s := state(d.state.Load())
 	if s == ready {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/host"
@@ -22,6 +23,15 @@ type entry struct {
 	users  int           // guarded by the pool
 	ready  chan struct{} // closed when pkg or err is set
 	err    error
+	broke  atomic.Pointer[error] // why it did not load, once it was listed
+}
+
+// broken returns why a package that is listed did not load, or nil.
+func (e *entry) broken() error {
+	if err := e.broke.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // same reports whether the entry is what would be loaded.
@@ -31,14 +41,21 @@ func (e *entry) same(src *tool.Package, spec config.Package) bool {
 
 // pool holds the loaded packages by name.
 type pool struct {
-	load func(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*runtime.Package, error)
+	load func(ctx context.Context, e *entry, src *tool.Package, o loading) (*runtime.Package, error)
 
 	mu      sync.Mutex
 	entries map[string]*entry
 }
 
-func newPool(load func(context.Context, *tool.Package, config.Package, bool) (*runtime.Package, error)) *pool {
+func newPool(load func(context.Context, *entry, *tool.Package, loading) (*runtime.Package, error)) *pool {
 	return &pool{load: load, entries: map[string]*entry{}}
+}
+
+// loading says how a package is loaded. The zero value refuses one that changed,
+// and does not list one before it is loaded.
+type loading struct {
+	trustChanges bool
+	later        bool // one whose tools are on record is listed first
 }
 
 // ConflictError: a connection brings a package under a name that is served
@@ -54,10 +71,10 @@ func (e *ConflictError) Error() string {
 }
 
 // fresh loads a package without giving its name away.
-func (p *pool) fresh(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*entry, error) {
+func (p *pool) fresh(ctx context.Context, src *tool.Package, spec config.Package, o loading) (*entry, error) {
 	e := &entry{name: host.Name(src, spec), digest: src.Digest, spec: spec, ready: make(chan struct{})}
 	defer close(e.ready)
-	e.pkg, e.err = p.load(ctx, src, spec, trustChanges)
+	e.pkg, e.err = p.load(ctx, e, src, o)
 	return e, e.err
 }
 
@@ -74,7 +91,7 @@ func (p *pool) install(es []*entry) {
 // acquire returns the package of that name where it is the same as the one that
 // is asked for, or else loads it. It returns [*ConflictError] where another one
 // has the name.
-func (p *pool) acquire(ctx context.Context, src *tool.Package, spec config.Package, trustChanges bool) (*entry, error) {
+func (p *pool) acquire(ctx context.Context, src *tool.Package, spec config.Package, o loading) (*entry, error) {
 	name := host.Name(src, spec)
 	for {
 		p.mu.Lock()
@@ -83,7 +100,7 @@ func (p *pool) acquire(ctx context.Context, src *tool.Package, spec config.Packa
 			e = &entry{name: name, digest: src.Digest, spec: spec, users: 1, ready: make(chan struct{})}
 			p.entries[name] = e
 			p.mu.Unlock()
-			return e, p.fill(ctx, e, src, trustChanges)
+			return e, p.fill(ctx, e, src, o)
 		}
 		if !e.same(src, spec) {
 			p.mu.Unlock()
@@ -122,8 +139,8 @@ func differs(e *entry, src *tool.Package, spec config.Package) string {
 	return "setting"
 }
 
-func (p *pool) fill(ctx context.Context, e *entry, src *tool.Package, trustChanges bool) error {
-	e.pkg, e.err = p.load(ctx, src, e.spec, trustChanges)
+func (p *pool) fill(ctx context.Context, e *entry, src *tool.Package, o loading) error {
+	e.pkg, e.err = p.load(ctx, e, src, o)
 	if e.err != nil {
 		p.mu.Lock()
 		if p.entries[e.name] == e {
@@ -148,6 +165,16 @@ func (p *pool) release(e *entry) (last bool) {
 		delete(p.entries, e.name)
 	}
 	return true
+}
+
+// forget takes the name from an entry that is not to be shared any more. Its users
+// release it as ever.
+func (p *pool) forget(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.entries[e.name] == e {
+		delete(p.entries, e.name)
+	}
 }
 
 // has reports whether a package of that name is served.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/host"
-	"github.com/sandboxd/sandboxd/internal/mcpserver"
 )
 
 // plan is what a configuration comes to: the packages to serve, in its order.
@@ -40,7 +39,7 @@ func (p *plan) errors() []error {
 // plan loads what the configuration names and what is not served the same way
 // already. What is wrong with a package is its own failure: its files are not the
 // operator's. Of two of one name, the second fails.
-func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) *plan {
+func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry, o loading) *plan {
 	found := make([]*entry, len(sources))
 	failed := make([]error, len(sources))
 	var work errgroup.Group
@@ -55,7 +54,7 @@ func (d *daemon) plan(c *config.Config, sources []Source, serving []*entry) *pla
 			continue
 		}
 		work.Go(func() error {
-			e, err := d.pool.fresh(d.told, src, spec, d.TrustChanges)
+			e, err := d.pool.fresh(d.told, src, spec, o)
 			if err != nil {
 				failed[i] = err
 			} else {
@@ -110,11 +109,7 @@ func distinct(specs []config.Package, sources []Source) error {
 // apply serves what was planned and lets go of the rest. On an error what was
 // served before is served on.
 func (d *daemon) apply(c *config.Config, p *plan) error {
-	loaded := make([]mcpserver.Package, len(p.entries))
-	for i, e := range p.entries {
-		loaded[i] = e.pkg
-	}
-	if err := d.server.Replace(loaded, c.HostTools...); err != nil {
+	if err := d.server.Replace(packages(p.entries), c.HostTools...); err != nil {
 		d.drop(p.fresh)
 		return err
 	}
@@ -138,6 +133,7 @@ func (d *daemon) apply(c *config.Config, p *plan) error {
 	d.metrics.NotServed(absent)
 	d.grace.Store(int64(c.Grace))
 	d.drop(gone)
+	warm(p.fresh)
 	return nil
 }
 
@@ -242,7 +238,7 @@ func (d *daemon) tryReload() (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p := d.plan(c, sources, d.serving)
+	p := d.plan(c, sources, d.serving, loading{trustChanges: d.TrustChanges})
 	if err := d.keep(p); err != nil {
 		d.drop(p.fresh)
 		return false, err
@@ -302,6 +298,7 @@ func fixedSettings(inForce, c *config.Config) (names []string) {
 		{"log", inForce.Log != c.Log},
 		{"traces", inForce.Traces != c.Traces},
 		{"process", inForce.Process != c.Process},
+		{"wasmOpt", inForce.WasmOpt != c.WasmOpt},
 	} {
 		if setting.differs {
 			names = append(names, setting.name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,10 +115,31 @@ func TestTrustChanges(t *testing.T) {
 	r.eventually("the change is served", func() bool { _, failed := r.call(s, "a_look"); return failed })
 }
 
+// A change of a package's own files is a change of the package.
+func TestChangedFiles(t *testing.T) {
+	r := newRig(t)
+	writePackage(t, r.path("a"), "a", w.Say(1))
+	manifest := r.path(filepath.Join("a", "tool.yaml"))
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(r.path(filepath.Join("a", "script", "lib")), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script := r.path(filepath.Join("a", "script", "lib", "x.py"))
+	write(t, script, "1")
+	write(t, manifest, string(text)+"files: script\n")
+	r.configure("packages: [{source: ./a}]\n")
+	r.start(r.options())
+	write(t, script, "2")
+	r.eventually("the change is seen", func() bool { return strings.Contains(r.log.String(), "package is served on as it was") })
+}
+
 // A call that runs in a package that is replaced comes to its end.
 func TestReloadLetsCallsEnd(t *testing.T) {
 	r := newRig(t)
-	writePackage(t, r.path("a"), "a", w.Sleep(1e9), w.Create(), w.Say(1))
+	writePackage(t, r.path("a"), "a", w.Work(1e9), w.Create(), w.Say(1))
 	r.configure("packages: [{source: ./a}]\n")
 	r.start(r.options())
 	s := r.connect("")

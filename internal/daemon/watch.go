@@ -11,6 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/sandboxd/sandboxd/internal/trust"
+	"github.com/sandboxd/sandboxd/tool"
 )
 
 // settle is how long files must not change before they are read: editors and
@@ -46,9 +47,9 @@ func (d *daemon) watch() {
 			watched = d.watchAll(w, watched)
 		}
 	})
-	reload <- struct{}{} // what has changed since the start, before it was watched
 	changes := newChanges(d.Retry)
 	defer changes.stop()
+	changes.note() // what has changed since the start, before it was watched
 	for {
 		select {
 		case <-d.told.Done():
@@ -145,7 +146,12 @@ func (d *daemon) watchedFolders() []string {
 	}
 	packages := d.packageFolders()
 	d.folders.Store(&packages)
-	return append(dirs, packages...)
+	var files []string
+	for _, dir := range packages {
+		files = append(files, tool.FilesFolders(dir)...)
+	}
+	d.files.Store(&files)
+	return slices.Concat(dirs, packages, files)
 }
 
 func (d *daemon) packageFolders() []string {
@@ -177,6 +183,9 @@ func (d *daemon) concerns(e fsnotify.Event) bool {
 		if f == e.Name || name == "..data" && dir == filepath.Dir(f) {
 			return true
 		}
+	}
+	if slices.Contains(*d.files.Load(), dir) {
+		return true
 	}
 	switch filepath.Ext(name) {
 	case ".wasm", ".yaml", ".go":

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities/store"
@@ -31,6 +32,7 @@ type Options struct {
 	Config   *config.Config   // its limits and its store; nil: the defaults
 	Observer runtime.Observer // told after the audit log
 	Logger   *slog.Logger     // nil: nothing is logged
+	Strategy runtime.Strategy // default: that of the engine
 	// Message is told what became of a message of the outbox, and Backlog how many
 	// wait. Both are called by several goroutines; nil: nobody is told.
 	Message func(courier.Event)
@@ -49,6 +51,9 @@ type Host struct {
 	post   *courier.Courier
 	upkeep *upkeep
 	work   work
+
+	described described
+	suspects  sync.Map // digests of packages whose recorded tools were listed and that did not load
 }
 
 // Compiled returns the folder of compiled modules in a cache folder; empty where
@@ -63,7 +68,7 @@ func Compiled(cache string) string {
 // Open makes the state folder where it is missing and returns a host, which the
 // caller closes.
 func Open(ctx context.Context, o Options) (_ *Host, err error) {
-	h := &Host{state: o.State, trust: trust.Open(o.State), logger: o.Logger}
+	h := &Host{state: o.State, trust: trust.Open(o.State), logger: o.Logger, described: described{o.Cache}}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
@@ -79,11 +84,13 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	h.upkeep = newUpkeep(h.store, c)
 	h.post = courier.New(h.posting(o))
 	h.engine, err = runtime.New(ctx, runtime.Options{
-		Store: h.store, SharedStore: c.Store != "",
+		Rewrite: Rewriting(c.WasmOpt, o.Cache),
+		Store:   h.store, SharedStore: c.Store != "",
 		Retention: runtime.Retention{Undo: c.Keep.Undo, Idempotency: c.Keep.IdempotencyKeys},
 		Cache:     Compiled(o.Cache),
 		Reserved:  slices.DeleteFunc([]string{o.Cache}, func(dir string) bool { return dir == "" }),
 		State:     o.State,
+		Strategy:  o.Strategy,
 		Limits:    runtime.CallLimits{Calls: c.Limits.Calls, Waiting: c.Limits.Waiting, Memory: c.Limits.Memory},
 		Observer:  runtime.Tee(h.log.Observer(), runtime.Observer{Abandoned: h.abandoned, Sent: h.sent}, o.Observer),
 	})
@@ -128,6 +135,11 @@ func (h *Host) Load(ctx context.Context, src *tool.Package, spec config.Package,
 	if ctx.Err() != nil {
 		return nil, err // nothing of the package's
 	}
+	return nil, h.failed(src, spec, err)
+}
+
+// failed puts on record that a package did not load, and returns why.
+func (h *Host) failed(src *tool.Package, spec config.Package, err error) error {
 	l, ok := errors.AsType[*runtime.LoadError](err)
 	if !ok {
 		l = &runtime.LoadError{Package: Name(src, spec), Phase: "trust", Err: err}
@@ -136,7 +148,7 @@ func (h *Host) Load(ctx context.Context, src *tool.Package, spec config.Package,
 	if errors.Is(err, runtime.ErrLink) {
 		err = linkFault(src, err)
 	}
-	return nil, err
+	return err
 }
 
 func (h *Host) load(ctx context.Context, src *tool.Package, spec config.Package, o trust.Options) (*runtime.Package, error) {
@@ -148,6 +160,7 @@ func (h *Host) load(ctx context.Context, src *tool.Package, spec config.Package,
 	if err != nil {
 		return nil, err
 	}
+	h.tellStart(p)
 	for _, t := range p.Tools() {
 		c.Definitions = append(c.Definitions, t.Definition)
 	}
@@ -161,7 +174,15 @@ func (h *Host) load(ctx context.Context, src *tool.Package, spec config.Package,
 	if first {
 		h.log.PackageAdmitted(record.Name, record.By, record.ModuleDigest)
 	}
+	h.describe(src, c.Definitions)
 	return p, nil
+}
+
+// tellStart says of a package that would have its calls begin later why they do not.
+func (h *Host) tellStart(p *runtime.Package) {
+	if because := p.Because(); because != nil {
+		h.logger.Info("each call runs a package's program from its start", "package", p.Name(), "because", because)
+	}
 }
 
 // Candidate returns what is asked to be trusted. The definitions of a module

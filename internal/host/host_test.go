@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities/store/sqlite"
 	"github.com/sandboxd/sandboxd/internal/audit"
@@ -235,7 +234,7 @@ func TestReachable(t *testing.T) {
 func TestCloseKeepsToItsTime(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	state, dir := t.TempDir(), t.TempDir()
-	h, err := host.Open(t.Context(), host.Options{State: state, Observer: runtime.Observer{Acquired: func(string, string, time.Duration) {
+	h, err := host.Open(t.Context(), host.Options{State: state, Observer: runtime.Observer{Acquired: func(string) {
 		close(began)
 		<-release
 	}}})

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -24,20 +25,32 @@ func (b block) MarshalJSON() ([]byte, error) { return b.raw, nil }
 func contents(raw []json.RawMessage) ([]mcp.Content, error) {
 	out := make([]mcp.Content, 0, len(raw))
 	for i, r := range raw {
-		var b struct {
-			Type string `json:"type"`
-		}
-		if err := json.Unmarshal(r, &b); err != nil {
+		kind, err := kindOf(r)
+		if err != nil {
 			return nil, fmt.Errorf("content %d: %w", i, err)
 		}
-		switch b.Type {
+		switch kind {
 		case "text", "image", "audio", "resource_link", "resource":
 		default:
-			return nil, fmt.Errorf("content %d: type %q: not for results of tools", i, b.Type)
+			return nil, fmt.Errorf("content %d: type %q: not for results of tools", i, kind)
 		}
 		out = append(out, block{raw: r})
 	}
 	return out, nil
+}
+
+// kindOf returns the type of a content block. Of one that the engine wrote it is the
+// first field: the rest, which may be long, need not be read.
+func kindOf(raw json.RawMessage) (string, error) {
+	const text = `{"type":"text",`
+	if bytes.HasPrefix(raw, []byte(text)) {
+		return "text", nil
+	}
+	var b struct {
+		Type string `json:"type"`
+	}
+	err := json.Unmarshal(raw, &b)
+	return b.Type, err
 }
 
 // guestMeta returns the guest's _meta in a map of its own, without the keys that

@@ -17,8 +17,8 @@ type messages struct {
 	batch bool
 }
 
-// parseMessages reads a body with the SDK's own reader of messages, so that both
-// read the same. It refuses an empty batch.
+// parseMessages reads a body as the SDK's own reader of messages does, so that both
+// read the same. It refuses an empty batch. Params may be part of the body.
 func parseMessages(body []byte) (*messages, error) {
 	ms := &messages{batch: bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))}
 	var raw []json.RawMessage // none of it in body, which json.Unmarshal would write to
@@ -35,6 +35,10 @@ func parseMessages(body []byte) (*messages, error) {
 	for _, b := range raw {
 		if !json.Valid(b) {
 			return nil, errors.New("body: not JSON")
+		}
+		if r := plainRequest(b); r != nil {
+			ms.list = append(ms.list, r)
+			continue
 		}
 		m, err := jsonrpc.DecodeMessage(b)
 		if err != nil {

@@ -85,10 +85,25 @@ func deliveryLabel(result string) string {
 	return other
 }
 
-// methodLabel names how an instance was made.
+// methodLabel names how an instance came to be ready for a call.
 func methodLabel(method string) string {
-	if method == "new" {
+	if slices.Contains(runtime.Methods(), method) {
 		return method
+	}
+	return other
+}
+
+func kindLabel(k runtime.Kind) string {
+	if slices.Contains(runtime.Kinds(), k) {
+		return string(k)
+	}
+	return other
+}
+
+// reasonLabel is empty where there is none.
+func reasonLabel(why runtime.Reason) string {
+	if why == "" || slices.Contains(runtime.Reasons(), why) {
+		return string(why)
 	}
 	return other
 }

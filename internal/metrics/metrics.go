@@ -82,7 +82,7 @@ func New(o Options) *Metrics {
 		inFlight:   gauge("calls_in_flight", "Calls that have begun and not ended."),
 		commits:    prometheus.NewHistogram(histogram("commit_seconds", "How long commits took.", commitBuckets)),
 		instances:  newInstances(),
-		resets:     prometheus.NewHistogramVec(histogram("instance_reset_seconds", "How long it took to get an instance ready for a call.", resetBuckets), []string{"package", "method"}),
+		resets:     prometheus.NewHistogramVec(histogram("instance_reset_seconds", "How long it took to get an instance ready for its next call.", resetBuckets), []string{"package", "method"}),
 		loads:      counters("package_loads_total", "Tries to load a package.", "result"),
 
 		deliveries: counters("outbox_deliveries_total", "Tries to deliver a message of the outbox.", "result"),
@@ -233,6 +233,7 @@ func (m *Metrics) Forget(pkg string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	label := m.names.pkg(pkg)
+	m.instances.forget(pkg)
 	m.drop(m.names.forget(pkg))
 	if label != other {
 		m.resets.DeletePartialMatch(prometheus.Labels{"package": label})

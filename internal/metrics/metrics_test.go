@@ -75,7 +75,8 @@ func parse(t testing.TB, text []byte) map[string]float64 {
 func call(o runtime.Observer, pkg, tool string, outcome runtime.Outcome, took time.Duration) {
 	info := runtime.CallInfo{ID: "ABCDEFGHIJKLMNOPQRSTUVWXY2", Package: pkg, Tool: tool}
 	o.CallStart(info)
-	o.Acquired(pkg, "new", took/10)
+	o.Acquired(pkg)
+	o.Idle(pkg, -1)
 	switch outcome {
 	case runtime.Violation:
 		o.Violation(info, capabilities.Violation{Hint: capabilities.ReadOnlyHint, Operation: capabilities.OpUnlink, Object: "/data/a"})
@@ -90,6 +91,8 @@ func call(o runtime.Observer, pkg, tool string, outcome runtime.Outcome, took ti
 	case runtime.ToolError, runtime.Timeout, runtime.Limit, runtime.HostError:
 	}
 	o.Released(pkg)
+	o.Reset(pkg, "scan", took/10)
+	o.Idle(pkg, 1)
 	o.CallEnd(info, &runtime.Result{Outcome: outcome, Duration: took})
 }
 
@@ -107,8 +110,14 @@ func script(m *Metrics) {
 	call(o, "notes", "no_such_tool", runtime.Refused, 0)
 	call(o, "gone", "read_note", runtime.Timeout, time.Second)
 	o.CallStart(runtime.CallInfo{})
-	o.Acquired("idle", "new", time.Millisecond)
-	o.Acquired("gone", "thawed", time.Millisecond)
+	o.Acquired("idle")
+	o.Idle("idle", 2)
+	o.Reset("idle", "new", time.Millisecond)
+	o.Acquired("gone")
+	o.Reset("gone", "thawed", time.Millisecond)
+	o.Kind("idle", runtime.KindNew, runtime.ReasonRandom)
+	o.Kind("notes", runtime.KindInitialized, "")
+	o.Kind("gone", runtime.KindInitialized, "")
 	m.Loaded(true)
 	m.Loaded(false)
 	m.Reloaded(true)
@@ -203,7 +212,7 @@ func TestSeriesFromTheStart(t *testing.T) {
 		`sandboxd_calls_total{outcome="violation",tool="p_t"}`,
 		`sandboxd_calls_total{outcome="host_error",tool="p_t"}`,
 		`sandboxd_commit_conflicts_total{tool="p_t"}`,
-		`sandboxd_instances{package="p",state="in_use"}`,
+		`sandboxd_instances{package="p",state="busy"}`,
 		`sandboxd_package_loads_total{result="error"}`,
 		`sandboxd_config_reloads_total{result="error"}`,
 		`sandboxd_calls_in_flight`,
@@ -320,8 +329,8 @@ func TestCallsMakeNoSeries(t *testing.T) {
 	if got := after[`sandboxd_denials_total{capability="volume-write",tool="other"}`]; got < 10_000 {
 		t.Errorf("%v denials counted, want 10000 and more", got)
 	}
-	if len(m.instances.inUse) != 0 {
-		t.Errorf("packages without instances are kept: %d", len(m.instances.inUse))
+	if len(m.instances.busy)+len(m.instances.idle) != 0 {
+		t.Errorf("packages without instances are kept: %d", len(m.instances.busy)+len(m.instances.idle))
 	}
 }
 

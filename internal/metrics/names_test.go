@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestBounds(t *testing.T) {
 	for i := range 2 * MaxPackages {
 		m.Serve(fmt.Sprint("p", i), map[string]string{"t": fmt.Sprint("p", i)})
 	}
-	if got := len(m.instances.labelled()); got != MaxPackages {
+	if got := len(m.instances.labelled(nil)); got != MaxPackages {
 		t.Errorf("%d packages have series, want %d", got, MaxPackages)
 	}
 	m.Forget("hostile")
@@ -125,9 +126,11 @@ func TestForgetWhileCalled(t *testing.T) {
 	m.Serve("p", map[string]string{"t": "t"})
 	info := runtime.CallInfo{Package: "p", Tool: "t"}
 	o.CallStart(info)
-	o.Acquired("p", "new", time.Millisecond)
+	o.Acquired("p")
+	o.Kind("p", runtime.KindNew, runtime.ReasonRandom)
+	o.Reset("p", "new", time.Millisecond)
 	m.Forget("p")
-	if vs := values(t, m); vs[`sandboxd_instances{package="other",state="in_use"}`] != 1 || vs["sandboxd_calls_in_flight"] != 1 {
+	if vs := values(t, m); vs[`sandboxd_instances{package="other",state="busy"}`] != 1 || vs["sandboxd_calls_in_flight"] != 1 {
 		t.Errorf("the call that runs is not counted: %v", vs)
 	}
 	o.Released("p")
@@ -137,7 +140,8 @@ func TestForgetWhileCalled(t *testing.T) {
 		t.Errorf("counted %v, %v in flight", got, vs["sandboxd_calls_in_flight"])
 	}
 	for series := range vs {
-		if series == `sandboxd_instances{package="p",state="in_use"}` || series == `sandboxd_instance_reset_seconds_count{method="new",package="p"}` {
+		if series == `sandboxd_instances{package="p",state="busy"}` || series == `sandboxd_instance_reset_seconds_count{method="new",package="p"}` ||
+			strings.HasPrefix(series, "sandboxd_package_image_info") {
 			t.Errorf("%s came back", series)
 		}
 	}
@@ -175,7 +179,7 @@ func TestConcurrent(t *testing.T) {
 	if got["steady"] != callers*each {
 		t.Errorf("%v calls counted, want %d", got["steady"], callers*each)
 	}
-	if vs := values(t, m); vs["sandboxd_calls_in_flight"] != 0 || vs[`sandboxd_instances{package="steady",state="in_use"}`] != 0 {
-		t.Errorf("%v in flight, %v instances in use, want none", vs["sandboxd_calls_in_flight"], vs[`sandboxd_instances{package="steady",state="in_use"}`])
+	if vs := values(t, m); vs["sandboxd_calls_in_flight"] != 0 || vs[`sandboxd_instances{package="steady",state="busy"}`] != 0 {
+		t.Errorf("%v in flight, %v instances in use, want none", vs["sandboxd_calls_in_flight"], vs[`sandboxd_instances{package="steady",state="busy"}`])
 	}
 }

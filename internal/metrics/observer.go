@@ -24,8 +24,11 @@ func (m *Metrics) Observer() runtime.Observer {
 		Commit:   func(_ runtime.CallInfo, took time.Duration) { m.commits.Observe(took.Seconds()) },
 		Replayed: func(i runtime.CallInfo, v runtime.Replay) { m.count(i, m.replays, replayLabel(v)) },
 		Sent:     func(i runtime.CallInfo, k runtime.SendKind) { m.count(i, m.sends, sendLabel(k)) },
-		Acquired: m.acquired,
+		Acquired: m.instances.acquire,
 		Released: m.instances.release,
+		Idle:     m.instances.waits,
+		Kind:     m.instances.kind,
+		Reset:    m.reset,
 	}
 }
 
@@ -55,8 +58,7 @@ func (m *Metrics) count(i runtime.CallInfo, of *prometheus.CounterVec, labels ..
 	c.Inc()
 }
 
-func (m *Metrics) acquired(pkg, method string, took time.Duration) {
-	m.instances.acquire(pkg)
+func (m *Metrics) reset(pkg, method string, took time.Duration) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	m.resets.WithLabelValues(m.names.pkg(pkg), methodLabel(method)).Observe(took.Seconds())

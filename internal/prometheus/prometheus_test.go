@@ -70,7 +70,7 @@ func compare(t *testing.T, p *server, seen *tally) {
 	hold(t, p.by(t, `sandboxd_replays_total`, "tool", "verdict"), seen.replays)
 	hold(t, p.by(t, `sandboxd_sends_total`, "tool", "kind"), seen.sends)
 	hold(t, p.by(t, `sandboxd_calls_in_flight`), map[string]float64{"": 0})
-	hold(t, p.by(t, `sandboxd_instances`, "package"), map[string]float64{"notes": 0, "liars": 0, "honest": 0, "search-index": 0})
+	hold(t, p.by(t, `sandboxd_instances{state="busy"}`, "package"), map[string]float64{"notes": 0, "liars": 0, "honest": 0, "search-index": 0})
 	// Each run has an instance, and a run that met a conflict is run again but
 	// for the last one. A second run has an instance, too, and so has a third.
 	const count = `sum(histogram_count(%[1]s)) or sum(%[1]s_count)`

@@ -77,11 +77,7 @@ func (c Candidate) pins() ([]ToolPin, error) {
 	ds := c.definitions()
 	pins := make([]ToolPin, 0, len(ds))
 	for _, d := range ds {
-		p := ToolPin{
-			Name: d.Name, Title: d.Title, Description: d.Description,
-			Annotations: d.Claim, IdempotencyKeyArgument: d.IdempotencyKeyArgument,
-			ClientCapabilities: d.ClientCapabilities,
-		}
+		p := PinOf(d)
 		var err error
 		if p.InputSchema, err = sorted(d.InputSchema); err != nil {
 			return nil, fmt.Errorf("tool %s: inputSchema: %w", term.Line(d.Name), err)

@@ -78,6 +78,9 @@ func changes(was, now Record) []string {
 		}
 	}
 	add("module", was.ModuleDigest != now.ModuleDigest)
+	add("files", was.FilesDigest != now.FilesDigest)
+	add("arguments", !slices.Equal(was.Args, now.Args))
+	add("reseeds", was.Reseeds != now.Reseeds)
 	add("package name", was.Package != now.Package)
 	list = append(list, toolChanges(was.Tools, now.Tools)...)
 	add("requests", !slices.Equal(requestLines(was.Requests), requestLines(now.Requests)))

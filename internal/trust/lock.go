@@ -27,6 +27,9 @@ type lockPackage struct {
 	Digest           string     `json:"digest"`
 	ModuleDigest     string     `json:"moduleDigest"`
 	DefinitionDigest string     `json:"definitionDigest"`
+	FilesDigest      string     `json:"filesDigest,omitempty"`
+	Args             []string   `json:"args,omitempty"`
+	Reseeds          bool       `json:"reseeds,omitempty"`
 	Approved         string     `json:"approved"`
 	Requests         []string   `json:"requests"`
 	Relaxations      []string   `json:"relaxations"`
@@ -76,6 +79,7 @@ func lockOf(r Record) lockPackage {
 	p := lockPackage{
 		Name: r.Name, Package: r.Package, Version: r.Version, ABI: r.ABI,
 		Digest: r.Digest, ModuleDigest: r.ModuleDigest, DefinitionDigest: r.DefinitionDigest, Approved: r.By,
+		FilesDigest: r.FilesDigest, Args: r.Args, Reseeds: r.Reseeds,
 		Requests: list(requestLines(r.Requests)), Relaxations: list(relaxationLines(r.Relaxations)),
 		Granted: list(grantLines(r.Granted)), Limits: limitLines(r.Limits),
 		Labels: list(labelLines(r.Labels)), Warmup: list(warmupLines(r.Warmup)),

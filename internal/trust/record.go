@@ -37,10 +37,13 @@ type Record struct {
 	Version          string            `json:"version"`
 	ABI              tool.ABI          `json:"abi"`
 	Source           string            `json:"source"` // where it was when it was recorded
-	Digest           string            `json:"digest"` // of the definition and the module
+	Digest           string            `json:"digest"` // of the definition, the module and the files
 	ModuleDigest     string            `json:"moduleDigest"`
-	DefinitionDigest string            `json:"definitionDigest"` // of the manifest
-	Tools            []ToolPin         `json:"tools"`            // sorted by name
+	DefinitionDigest string            `json:"definitionDigest"`      // of the manifest
+	FilesDigest      string            `json:"filesDigest,omitempty"` // "" where there are none
+	Args             []string          `json:"args,omitempty"`
+	Reseeds          bool              `json:"reseeds,omitempty"`
+	Tools            []ToolPin         `json:"tools"` // sorted by name
 	Requests         tool.Requests     `json:"requests"`
 	Relaxations      tool.Relaxations  `json:"relaxations"`
 	Limits           tool.Limits       `json:"limits"`
@@ -98,6 +101,7 @@ func newRecord(c Candidate) (Record, error) {
 	r := Record{
 		Format: recordFormat, Name: c.Name, Package: m.Name, Version: m.Version, ABI: m.ABI, Source: c.Source,
 		Digest: c.Package.Digest, ModuleDigest: c.Package.ModuleDigest, DefinitionDigest: c.Package.DefinitionDigest,
+		FilesDigest: c.Package.FilesDigest, Args: m.Args, Reseeds: m.Reseeds,
 		Tools: pins, Requests: m.Requests, Relaxations: m.Relaxations, Limits: m.Limits, Labels: m.Labels,
 	}
 	if m.Warmup != nil {

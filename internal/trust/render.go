@@ -22,12 +22,20 @@ func packageLines(r Record) []string {
 	if r.Format == "" {
 		return nil
 	}
-	return []string{
+	ls := []string{
 		line("package " + r.Package + " " + r.Version),
 		line("abi " + string(r.ABI)),
 		line("module " + r.ModuleDigest),
 		line("definition " + r.DefinitionDigest),
 	}
+	if r.FilesDigest != "" {
+		ls = append(ls, line("files "+r.FilesDigest))
+	}
+	ls = append(ls, nameLines("argument", r.Args)...)
+	if r.Reseeds {
+		ls = append(ls, "reseeds")
+	}
+	return ls
 }
 
 func requestLines(q tool.Requests) []string {

@@ -126,7 +126,7 @@ func (s *Store) judge(c Candidate, tools bool) (Record, error) {
 	if !tools && len(now.Tools) == 0 {
 		now.Tools = was.Tools
 	}
-	same := was.ModuleDigest == now.ModuleDigest && was.DefinitionDigest == now.DefinitionDigest
+	same := was.ModuleDigest == now.ModuleDigest && was.DefinitionDigest == now.DefinitionDigest && was.FilesDigest == now.FilesDigest
 	if !same || tools && !slices.EqualFunc(was.Tools, now.Tools, ToolPin.equal) {
 		return Record{}, newChangedError(was, now)
 	}
