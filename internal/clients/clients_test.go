@@ -228,7 +228,9 @@ func TestNotes(t *testing.T) {
 	each(t, func(t *testing.T, s server) {
 		c, _ := s.start(t, "info")
 		defer closed(t, c)
-		r := must(t)(c.Call(deadline(t), slow))
+		noted := slow
+		noted.Notes = 4
+		r := must(t)(c.Call(deadline(t), noted))
 		if r.Result.IsError || !slices.Equal(r.Progress, []float64{1, 2, 3}) {
 			t.Errorf("progress %v, %+v", r.Progress, r)
 		}

@@ -25,13 +25,14 @@ type goClient struct {
 	progress []float64
 	log      []string
 	reported context.CancelFunc // called at each report of progress
+	noted    chan struct{}      // has a value after each note
 }
 
 // goSDK returns the kind of client of the Go SDK that asks for a version of the
 // protocol.
 func goSDK(version string) client {
 	return client{"go-sdk", version, func(t *testing.T, to target) session {
-		c := &goClient{changed: make(chan struct{}, 1), reported: func() {}, level: to.Log}
+		c := &goClient{changed: make(chan struct{}, 1), noted: make(chan struct{}, 1), reported: func() {}, level: to.Log}
 		m := mcp.NewClient(&mcp.Implementation{Name: "go-sdk", Version: "1.0.0"}, &mcp.ClientOptions{
 			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 				select {
@@ -44,12 +45,14 @@ func goSDK(version string) client {
 				defer c.mu.Unlock()
 				c.progress = append(c.progress, r.Params.Progress)
 				c.reported()
+				c.note()
 			},
 			LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				s, _ := r.Params.Data.(string)
 				c.log = append(c.log, s)
+				c.note()
 			},
 		})
 		s, err := m.Connect(t.Context(), goTransport(to), &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -112,6 +115,9 @@ func (c *goClient) Call(ctx context.Context, req call) (*reply, error) {
 	}
 	p.SetProgressToken(req.Tool)
 	res, err := c.session.CallTool(ctx, p)
+	if err == nil {
+		c.await(ctx, req.Notes)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &reply{Progress: c.progress, Log: c.log}
@@ -123,6 +129,32 @@ func (c *goClient) Call(ctx context.Context, req call) (*reply, error) {
 		return nil, goError(err)
 	}
 	return r, recode(res, &r.Result)
+}
+
+// note says that there is another one.
+func (c *goClient) note() {
+	select {
+	case c.noted <- struct{}{}:
+	default:
+	}
+}
+
+// await waits for so many notes: the SDK hands them out by a goroutine of its own,
+// although they came before the result.
+func (c *goClient) await(ctx context.Context, notes int) {
+	for {
+		c.mu.Lock()
+		all := len(c.progress) + len(c.log)
+		c.mu.Unlock()
+		if all >= notes {
+			return
+		}
+		select {
+		case <-c.noted:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (c *goClient) Changed(ctx context.Context) error {

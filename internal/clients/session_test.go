@@ -25,6 +25,7 @@ type call struct {
 	Tool      string `json:"tool"`
 	Arguments any    `json:"arguments"`
 	Cancel    bool   `json:"cancel"` // at the first report of progress
+	Notes     int    `json:"-"`      // waited for, by a client that hands them out apart from the result
 }
 
 // listed is a tool as tools/list carries it.

@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -16,8 +17,8 @@ import (
 	"github.com/sandboxd/sandboxd/tool"
 )
 
-// source returns package corpus, built.
-func source(t *testing.T) *tool.Package {
+// source returns package corpus, built for the ABI.
+func source(t *testing.T, abi tool.ABI) *tool.Package {
 	t.Helper()
 	b, err := build.New(build.Options{})
 	if err != nil {
@@ -27,7 +28,16 @@ func source(t *testing.T) *tool.Package {
 	if err := guests.Extract(dir); err != nil {
 		t.Fatal(err)
 	}
-	src, err := tool.Load(filepath.Join(dir, "guests", "corpus"), b.Func(t.Context()))
+	manifest := filepath.Join(dir, "guests", "corpus", "tool.yaml")
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("\nabi: command\n"), []byte("\nabi: "+string(abi)+"\n"), 1)
+	if err := os.WriteFile(manifest, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := tool.Load(filepath.Dir(manifest), b.Func(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,23 +87,34 @@ func changed(was, is map[string]string) []string {
 	return list
 }
 
+// TestCorpus holds every case against what it should come to, as a command and as a
+// reactor, on instances that are put back to an image, made for the call, and made
+// ahead: all come to the same.
 func TestCorpus(t *testing.T) {
 	c, err := guests.ReadCorpus()
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, cache := source(t), t.TempDir()
-	for i, k := range c.Cases {
-		if testing.Short() && i%8 != 0 {
-			continue
+	cache := t.TempDir()
+	for _, abi := range []tool.ABI{tool.Command, tool.Reactor} {
+		src := source(t, abi)
+		for i, k := range c.Cases {
+			for j, s := range runtime.Strategies() {
+				if testing.Short() && (abi != tool.Command || i%8 != 0 || i/8%3 != j) {
+					continue
+				}
+				t.Run(k.Name()+"/"+string(abi)+"/"+string(s), func(t *testing.T) { try(t, src, cache, s, k) })
+			}
 		}
-		t.Run(k.Name(), func(t *testing.T) { try(t, src, cache, k) })
+		if testing.Short() {
+			break
+		}
 	}
 }
 
-func try(t *testing.T, src *tool.Package, cache string, k guests.CorpusCase) {
+func try(t *testing.T, src *tool.Package, cache string, s runtime.Strategy, k guests.CorpusCase) {
 	ctx := context.Background()
-	e, err := runtime.New(ctx, runtime.Options{Store: memstore.New(), Cache: cache})
+	e, err := runtime.New(ctx, runtime.Options{Store: memstore.New(), Cache: cache, Strategy: s})
 	if err != nil {
 		t.Fatal(err)
 	}

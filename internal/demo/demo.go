@@ -27,6 +27,7 @@ type Options struct {
 	Cache    string    // folder of built and compiled modules
 	Progress io.Writer // says that something takes its time; nil: nowhere
 	Observer runtime.Observer
+	Strategy runtime.Strategy // default: that of the engine
 }
 
 // outcomeLoadError is the outcome of a case whose package did not load. The

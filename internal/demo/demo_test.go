@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/internal/build"
 	"github.com/sandboxd/sandboxd/internal/demo"
+	"github.com/sandboxd/sandboxd/runtime"
 )
 
 // TestDemo is the main job from end to end: every case of every bundled guest.
@@ -59,6 +60,34 @@ func TestDemo(t *testing.T) {
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in the table:\n%s", want, table.String())
+		}
+	}
+}
+
+// TestDemoOnEveryStrategy: cases come to the same whether instances are put back, made
+// when a call needs one, or made ahead.
+func TestDemoOnEveryStrategy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds all guests")
+	}
+	verdicts := map[runtime.Strategy]string{}
+	for _, s := range runtime.Strategies() {
+		var lines bytes.Buffer
+		sum, err := demo.Run(t.Context(), demo.Options{Out: &lines, JSON: true, Cache: demo.SharedCache, Strategy: s})
+		if err != nil || sum.Wrong != 0 {
+			t.Errorf("%s: %+v, %v", s, sum, err)
+		}
+		for line := range strings.Lines(lines.String()) {
+			var r demo.Result
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			verdicts[s] += fmt.Sprintln(r.Package, r.Tool, r.Outcome, r.LeftBehind, r.Honest != nil)
+		}
+	}
+	for s, got := range verdicts {
+		if want := verdicts[runtime.StrategyImage]; got != want {
+			t.Errorf("%s:\n%s\nimage:\n%s", s, got, want)
 		}
 	}
 }

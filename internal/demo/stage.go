@@ -58,7 +58,7 @@ func newStage(ctx context.Context, dir string, o Options) (_ *stage, err error) 
 	c := config.Default()
 	s.host, err = host.Open(ctx, host.Options{
 		State: s.state, Cache: o.Cache, Config: c,
-		Observer: runtime.Tee(s.last.observer(), o.Observer),
+		Observer: runtime.Tee(s.last.observer(), o.Observer), Strategy: o.Strategy,
 	})
 	if err != nil {
 		return nil, err

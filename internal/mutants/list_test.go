@@ -16,7 +16,7 @@ const (
 )
 
 // mutants lists each check with what the program is without it.
-var mutants = slices.Concat(verbs(), fileRules, abi, transactions, additions, commits)
+var mutants = slices.Concat(verbs(), fileRules, abi, transactions, images, additions, commits)
 
 // verbs lets each operation through the law in turn.
 func verbs() []mutant {
@@ -102,10 +102,10 @@ var fileRules = []mutant{
 	rule("descriptor closed", "handle.go", "	case h.closed:\n		return capabilities.EBADF\n	case h.volume.barred():\n		return h.volume.refuse(op, h.object())", "	case h.volume.barred():\n		return h.volume.refuse(op, h.object())"),
 	rule("rename from a volume not granted", "rename.go", "case h.volume.barred():\n		return h.volume.refuse(capabilities.OpRename, h.asked(path))", "case false:"),
 	rule("rename to a volume not granted", "rename.go", "case to.volume.barred():\n		return to.volume.refuse(capabilities.OpRename, to.asked(newPath))", "case false:"),
-	rule("scratch is no environment", "volume.go", "if v.scratch {\n		return nil\n	}", ""),
+	rule("scratch is no environment", "volume.go", "	if v.scratch {\n		return nil\n	}\n", ""),
 	rule("law asked for reads", "volume.go", "visible: look.Decision == capabilities.Allow,", "visible: look.Decision != 9,"),
 	rule("law asked on a volume not granted", "volume.go", "if err := v.attempt(op, object); err != nil {\n		return err\n	}\n	return capabilities.EACCES", "return capabilities.EACCES"),
-	{name: "volume/.. above the root", file: "capabilities/volume/walk.go", old: "case p.Name == \"..\" && p.Parent == o.root:\n		return ErrEscape", new: "case p.Name == \"..\" && p.Parent == o.root:\n		p.Node = o.root", pkg: "./capabilities/volume", run: "."},
+	{name: "volume/.. above the root", file: "capabilities/volume/walk.go", old: "case p.Name == \"..\" && p.Parent == &o.root:\n		return ErrEscape", new: "case p.Name == \"..\" && p.Parent == &o.root:\n		p.Node = &o.root", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/absolute path", file: "capabilities/volume/walk.go", old: "if path[0] == '/' {\n		return Place{}, ErrEscape", new: "if path = strings.TrimLeft(path, \"/\"); path == \"\" {\n		return Place{}, ErrEscape", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/absolute link", file: "capabilities/volume/walk.go", old: "case target[0] == '/':\n		return \"\", ErrEscape", new: "case target[0] == '/':\n		return strings.TrimLeft(target, \"/\"), nil", pkg: "./capabilities/volume", run: "."},
 }
@@ -138,6 +138,7 @@ var abi = []mutant{
 	function("sock_*", "proc.go", "err := p.ledger.Attempt(capabilities.Attempt{Operation: capabilities.OpSocket, Object: \"socket\"})", "_, err := capabilities.OpSocket, error(nil)"),
 	function("violation stops", "stop.go", "if _, ok := errors.AsType[*capabilities.Violation](err); ok {\n		return true\n	}", ""),
 	function("deadline", "stop.go", "	p.check(ctx)\n}", "}"),
+	function("deadline, checkpoint", "processor.go", "	p.Enter(ctx)\n", ""),
 	function("deadline, random_get", "proc.go", "		p.check(ctx)\n", ""),
 	function("deadline, reads", "io.go", "p.check(ctx)\n		if off > math", "if off > math"),
 	function("deadline, writes", "io.go", "p.check(ctx)\n		k, err := put(b, n)", "k, err := put(b, n)"),
@@ -152,6 +153,11 @@ func step(name, file, old, new string) mutant {
 	return mutant{name: "engine/" + name, file: engine + file, old: old, new: new, pkg: "./runtime", run: "Test[^T]"}
 }
 
+// rewriting are the checks of what every module is made into.
+func rewriting(name, file, old, new string) mutant {
+	return mutant{name: "rewriting/" + name, file: "internal/wasmbin/" + file, old: old, new: new, pkg: "./internal/wasmbin", run: "Rewrite|Plan"}
+}
+
 // only has some of the package's tests notice a mutant: it takes them all minutes.
 func only(run string, m mutant) mutant {
 	m.run = run
@@ -164,13 +170,34 @@ var transactions = []mutant{
 	step("only a good end commits", "call.go", "case r.Outcome == OK, r.Outcome == ToolError && c.commitsErrors(r):", "case true:"),
 	only("Mixture", step("a mixture is no violation", "judgement.go", "if err := j.call.tx.Current(ctx, j.prepared); err != nil {", "if err := error(nil); err != nil {")),
 	only("Mixture", step("an error of a mixture is none", "call.go", "return err == nil && isConflict(c.tx.Current(ctx, prepared))", "return err == nil && isConflict(c.tx.Current(ctx, prepared)) && false")),
-	only("KeysBeforeRequest", step("keys are sealed", "instance.go", "keys: kv.Sealed()", "keys: (*kv.Keys)(nil)")),
-	only("KeysBeforeRequest", step("messages are sealed", "instance.go", "box: outbox.Sealed()", "box: (*outbox.Box)(nil)")),
+	only("KeysBeforeRequest", step("keys are sealed", "factory.go", "keys: kv.Sealed()", "keys: (*kv.Keys)(nil)")),
+	only("KeysBeforeRequest", step("messages are sealed", "factory.go", "box: outbox.Sealed()", "box: (*outbox.Box)(nil)")),
 	step("dry run", "settle.go", "if c.dryRun {", "if false {"),
 	step("start-up code is sealed", "process.go", "mounts = append(mounts, files.Sealed(r.Name, r.Path))", "mounts = append(mounts, files.Scratch(r.Path, volume.New(nil, volume.Options{Budget: &volume.Budget{Bytes: 1 << 20, Files: 10}}), l))"),
 	step("start-up code has no authority", "start.go", "capabilities.NewLedger(capabilities.Grant{}, capabilities.Notify{})", "capabilities.NewLedger(capabilities.Grant{Claim: capabilities.Claim{}.Effective()}, capabilities.Notify{})"),
-	step("start-up code is in the call's record", "call.go", "c.pkg.sealed(&c.stderr, c.execution.ledger)", "c.pkg.sealed(&c.stderr, capabilities.NewLedger(capabilities.Grant{Claim: c.execution.ledger.Grant().Claim}, capabilities.Notify{}))"),
-	step("memory limit", "memory.go", "if size > m.limit {", "if false {"),
+	step("start-up code is in the call's record", "guest.go", "c.startUp.stderr, c.startUp.ledger, c.startUp.seat = &c.stderr, c.execution.ledger, c.seat", "c.startUp.stderr, c.startUp.ledger, c.startUp.seat = &c.stderr, capabilities.NewLedger(capabilities.Grant{Claim: c.execution.ledger.Grant().Claim}, capabilities.Notify{}), c.seat"),
+	step("memory limit", "image/memory.go", "case size > m.limit:\n		m.refused = true", "case size > m.declared:\n		m.refused = true"),
+	step("globals are put back", "state.go", "	i.setGlobals(s)\n	return nil\n}\n\nfunc", "	return nil\n}\n\nfunc"),
+	step("memory is put back", "state.go", "if _, err := i.memory.Reset(); err != nil {", "if err := error(nil); err != nil {"),
+	step("what overflowed its stack is discarded", "instance.go", "stackOverflow(err) ||", ""),
+	step("what is closed is discarded", "state.go", "if i.module.IsClosed() {", "if false {"),
+	step("shared chance is no image", "factory.go", "	if shared {", "	if false {"),
+	step("each call has its seed", "guest.go", "if i.exports.reseed != nil {", "if false {"),
+	step("second runs have another image", "pool.go", "if s.replay {", "if false {"),
+	step("waiting instances are bounded", "warm.go", "w.held > w.most", "false"),
+	step("sleeps count", "clock.go", "if c.slept > 0 && c.slept+time.Since(c.start) > c.limit {", "if false {"),
+	only("Fuel", step("fuel limit", "hostengine/meter.go", "if m.spent > m.limit {", "if false {")),
+	only("TestShortCalls", step("processors are handed on", "processors.go", "if s == nil || !s.on || s.cpus.waiting.Load() == 0 {", "if true {")),
+	only("Processor", step("who goes away waits no more", "processors.go", "p.queue.Remove(place)\n		p.waiting.Add(-1)", "_ = place")),
+	rewriting("indices are the module's", "plan.go", "if uint64(i) >= n {", "if false {"),
+	rewriting("indices of constants are the module's", "shift.go", "w.p.index(at, \"global\", w.p.globals)", "at.u32()"),
+	rewriting("types of blocks are the module's", "plan.go", "i >= int64(len(p.w.p.types))", "false"),
+	rewriting("labels are the module's", "plan.go", "if uint64(label) >= uint64(len(p.blocks)) {", "if false {"),
+	rewriting("engine's imports", "rewrite.go", "if i.Module == EngineModule {", "if false {"),
+	rewriting("loops pay", "tight.go", "b = w.check(b)", "b = append(b, opDrop, opDrop)"),
+	rewriting("long code pays", "paths.go", "s.now+weight > stretch", "s.now+weight > 1<<40"),
+	rewriting("frames that come back pay", "paths.go", "p.top().after = 1", "p.top().after = 0"),
+	rewriting("bulk instructions pay", "plan.go", "if amountShift(sub) >= 0 {\n			p.moves", "if false {\n			p.moves"),
 	step("output limit", "buffer.go", "if len(p) > c.limit-len(c.b) {", "if false {"),
 	step("imports from elsewhere", "link.go", "case !known:", "case !known:\n		return nil\n	case false:"),
 	step("signatures of imports", "link.go", "case !sameTypes(i.Type.Params, params) || !sameTypes(i.Type.Results, results):", "case len(params) < len(results) && !sameTypes(i.Type.Results, results):"),
@@ -193,12 +220,12 @@ var transactions = []mutant{
 	step("a principal at its share blocks no other", "admission.go", "passed[t.principal] = true\n			i++", "return"),
 	step("running calls of a principal are bounded", "admission.go", "s.running >= half(g.limits.Calls) ||", ""),
 	step("their memory is bounded by principal", "admission.go", "|| t.memory > g.limits.Memory/2-s.memory", ""),
-	step("waiting calls of a principal are bounded", "admission.go", "|| limited(principal) && s.waiting > half(g.limits.Waiting)", ""),
+	step("waiting calls of a principal are bounded", "admission.go", "|| limited(principal) && g.shares[principal].waiting > half(g.limits.Waiting)", ""),
 	step("a large call runs alone", "admission.go", "!limited(t.principal) || s.running == 0", "!limited(t.principal)"),
 	step("the local principal has all", "admission.go", "return principal != LocalPrincipal", "return principal != \"\""),
-	step("who gave up leaves", "admission.go", "	g.queue = slices.Delete(g.queue, i, i+1)\n	g.share(t.principal).waiting--", "	_ = i\n	g.share(t.principal).waiting--"),
-	step("a package waits for itself first", "admission.go", "leavePackage, err := p.gate.enter(ctx, principal, memory)", "leavePackage, err := func() {}, ctx.Err()"),
-	step("drained calls are refused", "running.go", "if r.open.Err() != nil {\n		return ctx, nil, r.reason", "if false {\n		return ctx, nil, r.reason"),
+	step("who gave up leaves", "admission.go", "	g.queue = slices.Delete(g.queue, i, i+1)\n	s := g.shares[t.principal]\n	s.waiting--", "	_ = i\n	s := g.shares[t.principal]\n	s.waiting--"),
+	step("a package waits for itself first", "admission.go", "own, err := p.gate.enter(ctx, principal, memory)", "own, err := (&gate{limits: CallLimits{Calls: 1, Memory: memory}, shares: map[string]share{}}).enter(ctx, principal, memory)"),
+	step("drained calls are refused", "running.go", "if r.open.Err() != nil {\n		return r.reason", "if false {\n		return r.reason"),
 	step("reserved _meta", "meta.go", "if prefix+\"/\" == MetaPrefix {", "if false {"),
 	step("_meta keys are ASCII", "meta.go", "if parts == nil || key == \"\" {", "if parts = append(parts, key, key); false {"),
 	step("_meta keys are counted", "meta.go", "if n > maxMetaKeys {", "if false {"),
@@ -206,7 +233,7 @@ var transactions = []mutant{
 	step("results are measured as they are sent", "output.go", "fits = charge(&left, sentSize(block))", "_ = left"),
 	step("reading is within the deadline", "scan.go", "if s.ctx.Err() != nil {", "if false {"),
 	step("output counts as memory", "admission.go", "return l.Memory + outputCost*l.Output", "return l.Memory"),
-	step("ends are on record before it is closed", "call.go", "	if closed == nil {\n		defer done()\n	}", "	if closed == nil {\n		done()\n	}"),
+	step("ends are on record before it is closed", "call.go", "	if closed == nil {\n		defer p.end(running)\n	}", "	if closed == nil {\n		p.end(running)\n	}"),
 	step("what is given up is on record", "live.go", "			w.gaveUp()", "			_ = w"),
 	{name: "volume/guards hold", file: "capabilities/volume/check.go", old: "if !st.Same(g.Stamp) {", new: "if false {", pkg: "./capabilities/volume", run: "."},
 	{name: "volume/listings hold", file: "capabilities/volume/check.go", old: "case ListingDigest(l.Path, list) != l.Digest:", new: "case list == nil && l.Digest == \"\":", pkg: "./capabilities/volume", run: "."},

@@ -5,6 +5,7 @@
 package regular
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -147,14 +148,15 @@ func readAll(f *os.File, info fs.FileInfo, most int64) ([]byte, error) {
 	if info.Size() > most {
 		return nil, TooLarge(most)
 	}
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
+	// As large as the file is said to be, and room to see its end: no second buffer.
+	b := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := b.ReadFrom(io.LimitReader(f, most+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(b)) > most {
+	if int64(b.Len()) > most {
 		return nil, TooLarge(most)
 	}
-	return b, nil
+	return b.Bytes(), nil
 }
 
 // TooLarge returns the error of what has more than most bytes.

@@ -56,7 +56,7 @@ func start(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	p.write("slow/tool.yaml", slowManifest)
-	p.write("slow/slow.wasm", string(w.Program(w.Sleep(3e9), w.Say(1))))
+	p.write("slow/slow.wasm", string(w.Program(w.Work(3e9), w.Say(1))))
 	if err := guests.Seed("liars", "data", filepath.Join(p.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
