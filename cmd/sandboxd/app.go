@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
+	"sync"
 
 	"github.com/sandboxd/sandboxd/internal/build"
 )
@@ -37,6 +38,7 @@ type app struct {
 	state, cache   string
 	verbose        bool      // show all that a guest logged, and its stack
 	progress       *progress // says that something takes its time
+	builder        func() (*build.Builder, error)
 }
 
 // volumeFlag is one --volume.
@@ -49,6 +51,10 @@ type volumeFlag struct {
 // set takes the global flags.
 func (a *app) set(g globals) error {
 	a.progress = newProgress(a.stderr)
+	// One for all, since it builds one source at a time.
+	a.builder = sync.OnceValues(func() (*build.Builder, error) {
+		return build.New(build.Options{Cache: a.cache, Progress: a.progress})
+	})
 	var err error
 	if g.Config != "" {
 		if a.config, err = filepath.Abs(g.Config); err != nil {
@@ -136,10 +142,6 @@ func (a *app) defaultCache() (string, error) {
 	}
 	d, err := os.UserCacheDir()
 	return filepath.Join(d, "sandboxd"), err
-}
-
-func (a *app) builder() (*build.Builder, error) {
-	return build.New(build.Options{Cache: a.cache, Progress: a.progress})
 }
 
 // colour reports whether w may get colours (https://no-color.org).

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sandboxd/sandboxd/internal/host"
 	"github.com/sandboxd/sandboxd/tool"
@@ -69,21 +70,24 @@ func ship(p *tool.Package, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fault(err)
 	}
+	if err := differs(p, dir); err != nil {
+		return fault(err)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fault(err)
 	}
 	for _, e := range entries {
-		if e.Name() != shippedModule && e.Name() != shippedManifest {
+		if e.Name() != shippedModule && e.Name() != shippedManifest && (p.Files == nil || e.Name() != topOf(p)) {
 			return fault(fmt.Errorf("has %s in it; name a new folder", e.Name()))
 		}
-	}
-	if err := differs(p, dir); err != nil {
-		return fault(err)
 	}
 	// In this order a load in between finds no package or the new one.
 	err = os.Remove(filepath.Join(dir, shippedManifest))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fault(err)
+	}
+	if err := shipFiles(p, dir); err != nil {
 		return fault(err)
 	}
 	module := filepath.Join(dir, shippedModule)
@@ -101,6 +105,32 @@ func ship(p *tool.Package, dir string) (string, error) {
 		return fault(errors.New("somebody else writes there; name a new folder"))
 	}
 	return module, nil
+}
+
+// topOf returns the outermost folder of the package's files.
+func topOf(p *tool.Package) string {
+	top, _, _ := strings.Cut(p.Manifest.Files, "/")
+	return top
+}
+
+// shipFiles writes the package's own files to the folder of a package.
+func shipFiles(p *tool.Package, dir string) error {
+	if p.Files == nil {
+		return nil
+	}
+	if err := os.RemoveAll(filepath.Join(dir, topOf(p))); err != nil {
+		return err
+	}
+	for name, content := range p.Files {
+		to := filepath.Join(dir, filepath.FromSlash(p.Manifest.Files), filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // differs refuses a folder of another package, and the package's own.

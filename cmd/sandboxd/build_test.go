@@ -6,9 +6,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/sandboxd/sandboxd/guests"
 )
+
+// addFiles gives a package files of its own.
+func addFiles(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.CopyFS(filepath.Join(dir, "own"), fstest.MapFS{"files/a/b.txt": {Data: []byte("b")}, "files/c": {}}); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(dir, "tool.yaml")
+	text, err := os.ReadFile(manifest)
+	if err == nil {
+		err = os.WriteFile(manifest, append(text, "files: own/files\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestBuildOut: a package that is written to a folder is the same package, and
 // runs where there is no go command.
@@ -21,6 +38,7 @@ func TestBuildOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes, weather := filepath.Join(source, "guests", "notes"), filepath.Join(source, "guests", "weather")
+	addFiles(t, notes)
 	s := newShell(t)
 	out := filepath.Join(t.TempDir(), "new", "notes")
 	digest := func(code int, text, diag string) string {
@@ -40,7 +58,8 @@ func TestBuildOut(t *testing.T) {
 	}
 	digest(s.run("build", notes)) // and the source is as it was
 	for _, bad := range []struct{ pkg, out, want string }{
-		{notes, notes, "in it; name a new folder"},
+		{notes, notes, "the folder of the source; name another"},
+		{notes, filepath.Join(notes, "own"), "in it; name a new folder"},
 		{weather, out, "has another package in it"},
 		{out, filepath.Join(t.TempDir(), "x"), "no source to build"},
 	} {
@@ -60,7 +79,7 @@ func TestBuildOut(t *testing.T) {
 	if code, _, diag := s.run("call", "-p", out, "add_note", `{"title":"bread","body":"one"}`); code != 0 {
 		t.Errorf("written package: status %d, %q", code, diag)
 	}
-	if entries, err := os.ReadDir(out); err != nil || len(entries) != 2 {
+	if entries, err := os.ReadDir(out); err != nil || len(entries) != 3 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }

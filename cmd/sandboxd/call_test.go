@@ -147,17 +147,17 @@ func TestLoadErrorShowsGuestLog(t *testing.T) {
 // What a manifest says that has no effect yet is said once.
 func TestCallWarns(t *testing.T) {
 	pkg := newPackage(t, guest(say(1)))
-	text := strings.Replace(manifest, "limits: {", "limits: {fuel: 7, ", 1) + "labels: {a: b}\n"
+	text := strings.Replace(manifest, "limits: {", "limits: {", 1) + "warmup: {tool: look}\nlabels: {a: b}\n"
 	if err := os.WriteFile(filepath.Join(pkg, "tool.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"call look -p " + pkg, "serve --stdio " + pkg} {
 		_, _, diag := newShell(t).run(strings.Fields(line)...)
-		if strings.Count(diag, "warning: package demo: limits.fuel: not supported yet") != 1 || strings.Count(diag, "labels: not supported yet") != 1 {
+		if strings.Count(diag, "warning: package demo: warmup: for abi reactor only") != 1 || strings.Count(diag, "labels: not supported yet") != 1 {
 			t.Errorf("%s: %q", line, diag)
 		}
 	}
-	if _, out, _ := newShell(t).run("inspect", pkg); !strings.Contains(out, "limits.fuel: not supported yet") {
+	if _, out, _ := newShell(t).run("inspect", pkg); !strings.Contains(out, "warmup: for abi reactor only") {
 		t.Errorf("inspect: %q", out)
 	}
 }

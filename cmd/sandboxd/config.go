@@ -54,6 +54,9 @@ func (c *configCheckCmd) Run(a *app) error {
 		}
 	}
 	a.warn(sources...)
+	if err := host.CheckRewriting(conf.WasmOpt); err != nil {
+		fmt.Fprintf(a.stderr, "warning: %s: wasmOpt: %s; calls of programs that say reseeds will run from their start\n", file, term.Line(err.Error()))
+	}
 	var served []string
 	for i, src := range sources {
 		served = append(served, host.Name(src, conf.Packages[i]))

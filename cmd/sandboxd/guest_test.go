@@ -59,7 +59,7 @@ func newPackage(t *testing.T, module []byte) string {
 
 // shell runs the program in folders of its own.
 type shell struct {
-	t            *testing.T
+	t            testing.TB
 	state, cache string
 	stdin        string
 	env          []string
@@ -85,7 +85,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func newShell(t *testing.T) *shell {
+func newShell(t testing.TB) *shell {
 	t.Helper()
 	t.Setenv("COLUMNS", "80") // the width of help texts
 	return &shell{t: t, state: filepath.Join(t.TempDir(), "state"), cache: sharedCache}

@@ -26,7 +26,8 @@ type inspectCmd struct {
 }
 
 func (inspectCmd) Help() string {
-	return `No tool is called. A package whose module describes itself is asked for its description, with nothing granted.
+	return `No tool is called. A module that describes itself is asked to. Start-up code of reactors, and of programs that say
+reseeds, runs with nothing granted: what a call gets depends on it.
 
 Examples:
 
@@ -43,6 +44,7 @@ type report struct {
 	ModuleDigest     string         `json:"moduleDigest"`
 	DefinitionDigest string         `json:"definitionDigest"`
 	ModuleBytes      int            `json:"moduleBytes"`
+	Instances        instances      `json:"instances"`
 	Tools            []toolReport   `json:"tools"`
 	Requests         []string       `json:"requests"`
 	Relaxations      []string       `json:"relaxations"` // as the configuration names them
@@ -51,6 +53,14 @@ type report struct {
 	Proved           verify.Proof   `json:"proved"`
 	Flows            []flow         `json:"flows"`
 	Warnings         []string       `json:"warnings"`
+}
+
+// instances says what the package's instances are when a call gets them: known
+// from the module alone, unless the package had to be loaded.
+type instances struct {
+	Kind   runtime.Kind   `json:"kind"`
+	Reason runtime.Reason `json:"reason,omitempty"` // it is no other kind
+	Detail string         `json:"detail,omitempty"`
 }
 
 // volumeFolder says where a volume is kept on the host.
@@ -81,7 +91,7 @@ func (c *inspectCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.inspect(ps[0], conf.Packages[0])
+	r, err := a.inspect(ps[0], conf)
 	if err != nil {
 		return err
 	}
@@ -96,7 +106,7 @@ func (c *inspectCmd) Run(a *app) error {
 	return r.print(a)
 }
 
-func (a *app) inspect(p *tool.Package, spec config.Package) (*report, error) {
+func (a *app) inspect(p *tool.Package, conf *config.Config) (*report, error) {
 	if err := host.CheckLink(p); err != nil {
 		return nil, err
 	}
@@ -105,13 +115,17 @@ func (a *app) inspect(p *tool.Package, spec config.Package) (*report, error) {
 		Name: m.Name, Version: m.Version, ABI: m.ABI,
 		Digest: p.Digest, ModuleDigest: p.ModuleDigest, DefinitionDigest: p.DefinitionDigest, ModuleBytes: len(p.Module),
 		Requests: requestLines(m.Requests), Relaxations: append([]string{}, m.Relaxations.Lines()...),
-		Volumes: a.volumeFolders(m, spec), Proved: verify.Prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
+		Volumes: a.volumeFolders(m, conf.Packages[0]), Proved: verify.Prove(m.Requests), Warnings: append([]string{}, m.Warnings...),
 	}
-	var err error
+	prospect, err := runtime.ProspectOf(p)
+	if err != nil {
+		return nil, err
+	}
+	r.Instances = instances(prospect)
 	if r.Imports, err = imports(p.Module); err != nil {
 		return nil, err
 	}
-	definitions, err := a.definitions(p)
+	definitions, err := a.describe(p, &r.Instances, conf.WasmOpt)
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +137,20 @@ func (a *app) inspect(p *tool.Package, spec config.Package) (*report, error) {
 }
 
 // definitions returns the tools that the manifest defines, or asks the module
-// for them: an engine of its own loads it, with a state folder that nothing is
-// kept in.
-func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
+// for them.
+func (a *app) definitions(p *tool.Package) ([]tool.Definition, error) {
 	if len(p.Manifest.Tools) > 0 {
+		return p.Manifest.Tools, nil
+	}
+	return a.describe(p, &instances{}, "")
+}
+
+// describe returns the tools that the manifest defines, or asks the module for them:
+// an engine of its own loads it, with a state folder that nothing is kept in. What that
+// shows of its instances is set. Reactors, and programs whose calls may begin at their
+// first read of standard input, are loaded, too, where only that tells what they are.
+func (a *app) describe(p *tool.Package, is *instances, wasmOpt string) (_ []tool.Definition, err error) {
+	if len(p.Manifest.Tools) > 0 && !p.Manifest.Reseeds && is.Kind != runtime.KindInitialized {
 		return p.Manifest.Tools, nil
 	}
 	state, err := os.MkdirTemp("", "sandboxd-inspect-")
@@ -136,7 +160,7 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
 	e, err := runtime.New(a.ctx, runtime.Options{
 		Store: memstore.New(), Cache: host.Compiled(a.cache), Reserved: []string{a.cache},
-		State: filepath.Join(state, "state"), Observer: a.progress.compiling(),
+		State: filepath.Join(state, "state"), Observer: a.progress.compiling(), Rewrite: host.Rewriting(wasmOpt, a.cache),
 	})
 	if err != nil {
 		return nil, err
@@ -145,6 +169,17 @@ func (a *app) definitions(p *tool.Package) (_ []tool.Definition, err error) {
 	loaded, err := e.Load(a.ctx, p, runtime.Binding{})
 	if err != nil {
 		return nil, err
+	}
+	if kind, why := loaded.Kind(); kind != is.Kind || why != is.Reason {
+		*is = instances{Kind: kind, Reason: why}
+	} else if why == "" {
+		is.Detail = ""
+	}
+	if is.Reason == runtime.ReasonRandom {
+		is.Detail = "its start-up code draws random numbers, and it exports no sandboxd_reseed that works"
+	}
+	if no, ok := errors.AsType[*runtime.InputError](loaded.Because()); ok {
+		is.Detail = no.Err.Error()
 	}
 	var ds []tool.Definition
 	for _, t := range loaded.Tools() {

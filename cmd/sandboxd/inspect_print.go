@@ -9,6 +9,7 @@ import (
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/internal/term"
 	"github.com/sandboxd/sandboxd/internal/verify"
+	"github.com/sandboxd/sandboxd/runtime"
 )
 
 // print writes the report for a person.
@@ -16,6 +17,7 @@ func (r *report) print(a *app) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s (abi %s)\n", r.Name, r.Version, r.ABI)
 	fmt.Fprintf(&b, "  package     %s\n  module      %s (%d bytes)\n  definition  %s\n", r.Digest, r.ModuleDigest, r.ModuleBytes, r.DefinitionDigest)
+	fmt.Fprintf(&b, "  instances   %s\n", term.Line(r.Instances.line()))
 	r.printTools(&b)
 	section(&b, "requests", r.Requests)
 	section(&b, "relaxations (in force once they are approved)", r.Relaxations)
@@ -26,6 +28,24 @@ func (r *report) print(a *app) error {
 	section(&b, "warnings", r.Warnings)
 	_, err := io.WriteString(a.stdout, term.Text(b.String()))
 	return err
+}
+
+// line says what a call gets, and why that is no more than a new instance.
+func (i instances) line() string {
+	is := map[runtime.Kind]string{
+		runtime.KindInitialized:  "put back after each call to how start-up code left them",
+		runtime.KindInstantiated: "put back after each call to how they were before _start",
+		runtime.KindStdin:        "put back after each call to where they first read standard input",
+		runtime.KindNew:          "a new one for each call",
+	}[i.Kind]
+	line := string(i.Kind) + ": " + is
+	if i.Reason != "" {
+		line += ", because: " + string(i.Reason)
+	}
+	if i.Detail != "" {
+		line += " (" + i.Detail + ")"
+	}
+	return line
 }
 
 func section(w io.Writer, title string, lines []string) {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sandboxd/sandboxd/internal/config"
 	"github.com/sandboxd/sandboxd/internal/daemon"
@@ -30,7 +33,7 @@ func (a *app) packages(b bindings, only bool, paths ...string) (*config.Config, 
 	if err != nil {
 		return nil, nil, err
 	}
-	sources, err := a.sources(b, c, nil)
+	sources, err := a.sources(b, c, nil, a.source)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,17 +68,16 @@ func (a *app) entries(only bool, paths []string) (*config.Config, error) {
 // sources reads the packages of a configuration and gives them the folders of the
 // flags. What is wrong with one is its own error. known holds packages by source
 // as they were read before, so that it is known whose a flag is, and what is read
-// is added to it; nil: nothing is known.
-func (a *app) sources(b bindings, c *config.Config, known map[string]*tool.Package) ([]daemon.Source, error) {
+// is added to it; nil: nothing is known. read reads one, of several at once.
+func (a *app) sources(b bindings, c *config.Config, known map[string]*tool.Package, read func(path string) (*tool.Package, error)) ([]daemon.Source, error) {
 	flags, err := b.volumes()
 	if err != nil {
 		return nil, err
 	}
-	sources := make([]daemon.Source, len(c.Packages))
+	sources := readAll(c.Packages, read)
 	ps := make([]*tool.Package, len(c.Packages)) // nil: not known
 	for i, p := range c.Packages {
-		src, err := a.source(p.Source)
-		sources[i] = daemon.Source{Package: src, Err: err}
+		src, err := sources[i].Package, sources[i].Err
 		if ps[i] = src; err != nil {
 			ps[i] = known[p.Source]
 		} else if known != nil {
@@ -97,6 +99,21 @@ func (a *app) sources(b bindings, c *config.Config, known map[string]*tool.Packa
 		}
 	}
 	return sources, nil
+}
+
+// readAll reads packages, as many at once as there are processors.
+func readAll(specs []config.Package, read func(path string) (*tool.Package, error)) []daemon.Source {
+	sources := make([]daemon.Source, len(specs))
+	var work errgroup.Group
+	work.SetLimit(goruntime.GOMAXPROCS(0))
+	for i, p := range specs {
+		work.Go(func() error {
+			sources[i].Package, sources[i].Err = read(p.Source)
+			return nil
+		})
+	}
+	work.Wait() // its functions return no error
+	return sources
 }
 
 // distinct refuses two packages of one name.
@@ -146,12 +163,18 @@ func merged(configured, named []config.Package) []config.Package {
 }
 
 // source reads the package at a path, built first where it has a source.
-func (a *app) source(path string) (*tool.Package, error) {
+func (a *app) source(path string) (*tool.Package, error) { return a.read(path, false) }
+
+// surface is source for those who go on to load the package: the code of its module
+// is read then, and only then.
+func (a *app) surface(path string) (*tool.Package, error) { return a.read(path, true) }
+
+func (a *app) read(path string, surfaceOnly bool) (*tool.Package, error) {
 	b, err := a.builder()
 	if err != nil {
 		return nil, err
 	}
-	return tool.Load(path, b.Func(a.ctx))
+	return tool.Loader{Build: b.Func(a.ctx), SurfaceOnly: surfaceOnly}.Load(path)
 }
 
 // handOut gives each package the folders of the volume flags that are for it. A

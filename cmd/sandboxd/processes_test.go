@@ -99,6 +99,7 @@ func (s *shell) started(log io.Writer, after string, args ...string) (url string
 				break
 			}
 		}
+		time.Sleep(time.Millisecond) // and leaves it a processor
 	}
 	return url, cmd.Process, func() {
 		cmd.Process.Signal(syscall.SIGTERM)

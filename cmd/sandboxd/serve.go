@@ -58,7 +58,6 @@ func (c *serveCmd) Run(a *app) error {
 	}
 	reload, release := hangups()
 	defer release()
-	a.collect(conf)
 	return daemon.Run(a.ctx, c.options(a, first, known, reload))
 }
 
@@ -71,7 +70,8 @@ func (c *serveCmd) first(a *app, known map[string]*tool.Package) (r reading, err
 	if len(r.config.Packages) == 0 {
 		return reading{}, errors.New("serve: no package; name a folder or a .wasm file, or list packages in the configuration")
 	}
-	if r.sources, err = a.sources(c.bindings, r.config, known); err != nil {
+	a.collect(r.config) // modules are large: reading them is what a start takes memory for
+	if r.sources, err = a.sources(c.bindings, r.config, known, a.surface); err != nil {
 		return reading{}, err
 	}
 	seen := map[string]bool{}
@@ -144,9 +144,9 @@ func (c *serveCmd) options(a *app, first reading, known map[string]*tool.Package
 				next = nil
 				return r.sources, nil
 			}
-			return a.sources(c.bindings, conf, known)
+			return a.sources(c.bindings, conf, known, a.surface)
 		},
-		Source: a.source, State: a.state, Cache: a.cache, Reload: reload,
+		Source: a.surface, State: a.state, Cache: a.cache, Reload: reload,
 		TrustChanges: c.TrustChanges, HTTP: c.HTTP != "" || !c.Stdio,
 		Observer: a.progress.compiling(), Logger: a.serverLogger(first.config.Log), Version: version(), Commit: commit(),
 		Started: a.started,
