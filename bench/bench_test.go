@@ -1,62 +1,18 @@
-// Package bench measures what a call costs: the same tools natively and as
-// guests, at the engine, over MCP in memory, and over HTTP.
+// Package bench measures parts of a call: the commit of its changes, and the judging
+// of what it may lose. What a call costs beside its peers is measured by bench/peers.
 package bench
 
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
-	"github.com/sandboxd/sandboxd/internal/build"
 	w "github.com/sandboxd/sandboxd/internal/wasmtest"
 	"github.com/sandboxd/sandboxd/runtime"
 	"github.com/sandboxd/sandboxd/tool"
 )
-
-// fileText is what the file of read_file holds.
-var fileText = strings.Repeat("0123456789abcdef", 256) // 4 KiB
-
-// request is one of the compared calls, with the text that it must answer.
-type request struct {
-	name      string
-	tool      string
-	arguments json.RawMessage
-	answer    string
-}
-
-var requests = []request{
-	{"echo", "echo", json.RawMessage(`{"text":"hello"}`), "hello"},
-	{"read_file", "read_file", json.RawMessage(`{"name":"a.txt"}`), fileText},
-}
-
-// folder makes the folder of the file.
-func folder(tb testing.TB) string {
-	tb.Helper()
-	dir := tb.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(fileText), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return dir
-}
-
-// guest builds the guest in Go and loads it.
-func guest(tb testing.TB) *runtime.Package {
-	tb.Helper()
-	builder, err := build.New(build.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := tool.Load("guest", builder.Func(tb.Context()))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return load(tb, p)
-}
 
 // minimal is a reactor, assembled by hand, that answers without looking at its
 // request: what the sandbox itself costs, without a language's start-up.
@@ -96,11 +52,7 @@ func load(tb testing.TB, p *tool.Package) *runtime.Package {
 			tb.Error(err)
 		}
 	})
-	folders := map[string]string{}
-	for _, v := range p.Manifest.Requests.Volumes {
-		folders[v.Name] = folder(tb)
-	}
-	loaded, err := e.Load(tb.Context(), p, runtime.Binding{Folders: folders})
+	loaded, err := e.Load(tb.Context(), p, runtime.Binding{})
 	if err != nil {
 		tb.Fatal(err)
 	}

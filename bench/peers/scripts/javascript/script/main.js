@@ -1,0 +1,3 @@
+export default {
+	echo({text}) { return text; },
+};
