@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // Change is what a call leaves of keys and what it rests on: data that can be
@@ -29,7 +30,7 @@ func (o *Overlay) Change() (*Change, error) {
 		return nil, o.failed
 	}
 	c := &Change{}
-	for _, key := range sorted(o.points) {
+	for _, key := range lazymap.Sorted(o.points) {
 		c.Guards = append(c.Guards, store.Guard{Key: o.storeKey(key), Version: o.points[key]})
 	}
 	for _, s := range o.spans() {

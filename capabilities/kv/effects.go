@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 const maxEffects = 1000
@@ -42,7 +43,7 @@ func bound(list []capabilities.Effect, n int) []capabilities.Effect {
 // Reads returns what the call read, as Effects does, and complete.
 func (o *Overlay) Reads() []capabilities.Effect {
 	var list []capabilities.Effect
-	for _, key := range sorted(o.reads) {
+	for _, key := range lazymap.Sorted(o.reads) {
 		list = append(list, effect(capabilities.Read, key, o.reads[key], ""))
 	}
 	for _, s := range o.spans() {

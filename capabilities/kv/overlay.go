@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // The bounds of keys and values, in bytes. Keys have one at least.
@@ -48,14 +49,6 @@ type Overlay struct {
 	failed error            // of the base, the first one
 }
 
-// put writes to a map that is made with its first entry.
-func put[K comparable, V any](m *map[K]V, k K, v V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[k] = v
-}
-
 // write is what the call made of a key.
 type write struct {
 	base      origin
@@ -84,26 +77,13 @@ func NewOverlay(b Base, o Options) *Overlay {
 	return &Overlay{base: b, opts: o}
 }
 
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // Get returns the value of a key and whether there is one.
 func (o *Overlay) Get(ctx context.Context, key string) (value []byte, ok bool, err error) {
 	if value, ok, err = o.look(ctx, key); err != nil {
 		return nil, false, err
 	}
 	if n, known := o.reads[key]; !known || int64(len(value)) > n {
-		put(&o.reads, key, int64(len(value)))
+		lazymap.Put(&o.reads, key, int64(len(value)))
 	}
 	return slices.Clone(value), ok, nil
 }
@@ -135,7 +115,7 @@ func (o *Overlay) saw(key string, v store.Version) error {
 	if err := o.opts.Budget.take(cost{seen: pointCost + int64(len(key))}); err != nil {
 		return err
 	}
-	put(&o.points, key, v)
+	lazymap.Put(&o.points, key, v)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // Pages of the base are read a few entries at a time, as values may be long; more
@@ -119,7 +120,7 @@ func (o *Overlay) sawRange(s span, l looked, entries int64) error {
 	if err := o.opts.Budget.take(s.cost(entries)); err != nil {
 		return err
 	}
-	put(&o.ranges, s, l)
+	lazymap.Put(&o.ranges, s, l)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandboxd/sandboxd/capabilities"
 	"github.com/sandboxd/sandboxd/capabilities/store"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // Put gives a key a value. It returns EFBIG for a value that is too long,
@@ -107,7 +108,7 @@ func (o *Overlay) set(ctx context.Context, key string, old []byte, ok bool, next
 	}
 	o.grown.Keys += more.Keys
 	o.grown.Bytes += more.Bytes
-	put(&o.writes, key, &next)
+	lazymap.Put(&o.writes, key, &next)
 	if !again {
 		at, _ := slices.BinarySearch(o.order, key)
 		o.order = slices.Insert(o.order, at, key)

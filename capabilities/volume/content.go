@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // ReadAt reads the content of a file, as [io.ReaderAt] does. EISDIR for a
@@ -43,7 +44,7 @@ func (o *Overlay) readAt(n *Node, p []byte, off int64) (int, error) {
 // reads of its own is no effect.
 func (o *Overlay) countRead(n *Node, bytes int64) {
 	if n.base != "" && (!n.dirty || n.body.keep > 0) {
-		put(&o.read, n.base, o.read[n.base]+bytes)
+		lazymap.Put(&o.read, n.base, o.read[n.base]+bytes)
 	}
 }
 

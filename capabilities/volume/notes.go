@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // What is remembered costs memory: a guest may look up names that do not exist
@@ -55,9 +56,9 @@ func (s *notes) look(path string) (Info, bool, error) {
 	if err := s.budget.take(c); err != nil {
 		return Info{}, false, err
 	}
-	put(&s.stamps, path, stamp)
+	lazymap.Put(&s.stamps, path, stamp)
 	if stamp.Exists && stamp.Kind == Dir {
-		put(&s.times, path, info.ModTime)
+		lazymap.Put(&s.times, path, info.ModTime)
 	}
 	return info, stamp.Exists, nil
 }
@@ -146,7 +147,7 @@ func (s *notes) listing(dir string) (listing, error) {
 	if err := s.budget.take(c); err != nil {
 		return listing{}, err
 	}
-	put(&s.lists, dir, l)
+	lazymap.Put(&s.lists, dir, l)
 	return l, nil
 }
 
@@ -163,11 +164,11 @@ func listBase(b Base, dir string) (entries []Entry, hidden bool, err error) {
 // guards returns what must still hold when the call's change is applied.
 func (s *notes) guards() ([]Guard, []Listing) {
 	guards := make([]Guard, 0, len(s.stamps))
-	for _, p := range sorted(s.stamps) {
+	for _, p := range lazymap.Sorted(s.stamps) {
 		guards = append(guards, Guard{Path: p, Stamp: s.stamps[p]})
 	}
 	var listings []Listing
-	for _, p := range sorted(s.lists) {
+	for _, p := range lazymap.Sorted(s.lists) {
 		l := s.lists[p]
 		listings = append(listings, Listing{Path: p, Digest: ListingDigest(p, l.entries), Hidden: l.hidden})
 	}

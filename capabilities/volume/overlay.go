@@ -4,11 +4,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/sandboxd/sandboxd/capabilities"
+	"github.com/sandboxd/sandboxd/internal/lazymap"
 )
 
 // Options of an [Overlay]. The zero value allows no write.
@@ -75,27 +75,6 @@ func New(base Base, o Options) *Overlay {
 		root:   Node{name: ".", base: ".", kind: Dir, mode: newDirMode},
 		notes:  notes{base: base, budget: budget},
 	}
-}
-
-// put writes to a map that is made with its first entry.
-func put[K comparable, V any](m *map[K]V, k K, v V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[k] = v
-}
-
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // stepOf returns the step in which a base counts times.
@@ -204,7 +183,7 @@ func (o *Overlay) List(n *Node) ([]Entry, error) {
 		return nil, err
 	}
 	if n.base != "" {
-		put(&o.listed, n.base, struct{}{})
+		lazymap.Put(&o.listed, n.base, struct{}{})
 	}
 	dir := o.Path(n)
 	for i := range list {
@@ -290,7 +269,7 @@ func (o *Overlay) source(n *Node) source {
 				return nil, err
 			}
 			n.content = c
-			put(&o.open, n, struct{}{})
+			lazymap.Put(&o.open, n, struct{}{})
 		}
 		return n.content, nil
 	}
